@@ -1,0 +1,9 @@
+//! Where work runs. A driver here starts, watches and ends things; it decides nothing.
+
+pub mod executor;
+pub mod local;
+pub mod supervisor;
+
+mod descendants;
+mod spawn;
+mod watched;

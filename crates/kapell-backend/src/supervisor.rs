@@ -1,0 +1,123 @@
+//! The process above the one that works: ends every descendant if that one dies.
+//!
+//! The command splits in two before anything else happens. The first process, the one its user
+//! sees, only waits; the second works. Each watches the other, both are child subreapers, so
+//! whichever is killed, the other ends all that is left.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, pipe2, write};
+
+use crate::descendants;
+
+/// Signals that ask the run to end, handed on to the worker.
+const FORWARDED: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
+/// The worker's end of the line to its supervisor: one byte a signal, the end when it is gone.
+#[derive(Debug)]
+pub struct Lifeline(OwnedFd);
+
+impl Lifeline {
+    pub fn into_fd(self) -> OwnedFd {
+        self.0
+    }
+}
+
+/// Splits the process. Returns in the worker only; the supervisor exits as the worker did.
+///
+/// Must be called before the process has a second thread.
+pub fn split() -> io::Result<Lifeline> {
+    let (read, line) = pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    let mut watched = SigSet::empty();
+    watched.add(Signal::SIGCHLD);
+    for signal in FORWARDED {
+        watched.add(signal);
+    }
+    let mut before = SigSet::empty();
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&watched), Some(&mut before))?;
+    become_subreaper();
+    #[expect(unsafe_code, reason = "the process has one thread, so the child may do anything")]
+    let forked = unsafe { fork() }?;
+    match forked {
+        ForkResult::Child => {
+            drop(line);
+            become_subreaper();
+            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+            Ok(Lifeline(read))
+        }
+        ForkResult::Parent { child } => {
+            drop(read);
+            // Told apart from the worker by name, so that killing "kapell" by name leaves one of us.
+            let _cosmetic = fs::write("/proc/self/comm", "supervisor");
+            let status = watch(child, &watched, &line);
+            descendants::kill_all();
+            std::process::exit(exit_code(status))
+        }
+    }
+}
+
+/// Makes orphans below us fall to us instead of to the system.
+fn become_subreaper() {
+    #[cfg(target_os = "linux")]
+    {
+        // An old kernel without it costs us only daemons that set themselves apart.
+        let _best_effort = nix::sys::prctl::set_child_subreaper(true);
+    }
+}
+
+fn watch(worker: Pid, watched: &SigSet, line: &OwnedFd) -> WaitStatus {
+    loop {
+        match watched.wait() {
+            Ok(Signal::SIGCHLD) => {
+                if let Some(status) = reap(worker) {
+                    return status;
+                }
+            }
+            Ok(signal) => {
+                let number = u8::try_from(signal as i32).unwrap_or(15);
+                // The worker may be gone; its end is the next thing we hear of.
+                let _told = write(line, &[number]);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Waits for all that has died; tells if the worker has.
+fn reap(worker: Pid) -> Option<WaitStatus> {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return None,
+            Ok(status) if status.pid() == Some(worker) => return Some(status),
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+fn exit_code(status: WaitStatus) -> i32 {
+    match status {
+        WaitStatus::Exited(_, code) => code,
+        WaitStatus::Signaled(_, signal, _) => {
+            let text = format!(
+                "kapell: the worker process was ended by {signal}; all its steps were ended too\n"
+            );
+            let _told = io::stderr().write_all(text.as_bytes());
+            128 + signal as i32
+        }
+        WaitStatus::Stopped(..)
+        | WaitStatus::PtraceEvent(..)
+        | WaitStatus::PtraceSyscall(_)
+        | WaitStatus::Continued(_)
+        | WaitStatus::StillAlive => 1,
+    }
+}
+
+/// Ends everything below this process, for a worker whose supervisor is gone.
+pub fn kill_descendants() {
+    descendants::kill_all();
+}

@@ -1,0 +1,159 @@
+//! Taking up an earlier run: what succeeded is kept, all else runs.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::case::case;
+use super::driver::{SIGINT, Script, Sim, workflow};
+use crate::flow::{Cause, Event, Fate, Kind, Past, PastStep, Selection, State, Verdict, fates};
+use crate::workflow::{OnFailure, StepIx, Workflow};
+
+const RESUME: Selection = Selection { resume: true, from: Vec::new(), only: Vec::new() };
+
+fn past(states: &[(&str, State)]) -> Past {
+    let step = |&(name, state): &(&str, State)| {
+        (name.to_owned(), PastStep { state, outputs: Vec::new(), stdout: None })
+    };
+    Past { run: "r1".to_owned(), steps: states.iter().map(step).collect() }
+}
+
+/// What the journal of a run would tell: how every step stands that ever told anything.
+fn past_of(run: &Sim) -> Past {
+    let mut steps = BTreeMap::new();
+    for note in run.notes() {
+        let Some(step) = note.step else { continue };
+        let name = run.flow.workflow().step(step).name.to_string();
+        let state = run.flow.state(step);
+        steps.insert(name, PastStep { state, outputs: Vec::new(), stdout: None });
+    }
+    Past { run: "r1".to_owned(), steps }
+}
+
+fn resumed(workflow: Workflow, past: &Past) -> Sim {
+    let fates = fates(&workflow, &RESUME, Some(past));
+    Sim::with(workflow, &fates, 0)
+}
+
+#[test]
+fn resume_keeps_what_succeeded_and_runs_all_else() {
+    let names = ["ok", "kept", "bad", "soft", "off", "gone", "ran", "again", "new"];
+    let steps: Vec<_> = names.iter().map(|name| format!("{{name: {name}, command: x}}")).collect();
+    let workflow = workflow(&format!("steps: [{}]", steps.join(", ")));
+    let past = past(&[
+        ("ok", State::Succeeded),
+        ("kept", State::Kept),
+        ("bad", State::Failed),
+        ("soft", State::FailedContinue),
+        ("off", State::Skipped),
+        ("gone", State::Cancelled),
+        ("ran", State::Running),
+        ("again", State::Retrying),
+        ("removed-since", State::Succeeded),
+    ]);
+    let got = fates(&workflow, &RESUME, Some(&past));
+    let keep = Fate::Counts(State::Kept);
+    let run = Fate::Run;
+    assert_eq!(got, [keep, keep, run, run, run, run, run, run, run]);
+}
+
+#[test]
+fn without_resume_everything_runs() {
+    let workflow = workflow("steps: [{name: a, command: x}, {name: b, command: x}]");
+    let past = past(&[("a", State::Succeeded)]);
+    assert_eq!(fates(&workflow, &Selection::default(), Some(&past)), [Fate::Run; 2]);
+    assert_eq!(fates(&workflow, &Selection::default(), None), [Fate::Run; 2]);
+    assert_eq!(fates(&workflow, &RESUME, None), [Fate::Run; 2], "there is nothing to keep");
+}
+
+const PIPELINE: &str = "
+handlers: {success: x, failure: x, exit: x}
+steps:
+  - {name: fetch, command: x}
+  - {name: build, command: x, depends: fetch}
+  - {name: test, command: x, depends: build}
+  - {name: lint, command: x, depends: fetch}
+  - {name: ship, command: x, depends: [test, lint], requires: all}
+";
+
+#[test]
+fn a_failed_run_is_taken_up_where_it_failed() {
+    let first = Sim::of(PIPELINE).play("test", Script::exits(&[1])).run();
+    assert_eq!(first.states(), ["succeeded", "succeeded", "failed", "succeeded", "cancelled"]);
+    let second = resumed(workflow(PIPELINE), &past_of(&first)).run();
+    assert_eq!(second.states(), ["kept", "kept", "succeeded", "kept", "succeeded"]);
+    let want = ["test", "ship", "handlers.success", "handlers.exit"];
+    assert_eq!(second.started(), want, "handlers run again");
+    assert_eq!(second.verdict, Some(Verdict::Succeeded));
+}
+
+#[test]
+fn an_interrupted_run_is_taken_up_where_it_was() {
+    let first = Sim::of(PIPELINE).at(15, Event::Stop(Cause::Signal(SIGINT))).run();
+    let second = resumed(workflow(PIPELINE), &past_of(&first)).run();
+    assert_eq!(second.states(), ["kept", "succeeded", "succeeded", "succeeded", "succeeded"]);
+}
+
+#[test]
+fn a_run_that_succeeded_has_nothing_left() {
+    let first = Sim::of(PIPELINE).run();
+    let second = resumed(workflow(PIPELINE), &past_of(&first)).run();
+    assert_eq!(second.states(), ["kept"; 5]);
+    assert_eq!(second.started(), ["handlers.success", "handlers.exit"]);
+    assert_eq!(second.verdict, Some(Verdict::Succeeded));
+}
+
+#[test]
+fn what_is_kept_satisfies_as_if_it_had_just_succeeded() {
+    let workflow = workflow(
+        "steps:
+          - {name: a, command: x}
+          - {name: on-success, command: x, depends: a}
+          - {name: on-done, command: x, depends: [{step: a, on: done}]}
+          - {name: on-failure, command: x, depends: [{step: a, on: failure}]}
+          - {name: on-skipped, command: x, depends: [{step: a, on: skipped}]}
+          - {name: beyond, command: x, depends: on-failure}",
+    );
+    let run = resumed(workflow, &past(&[("a", State::Succeeded)])).run();
+    let want = ["kept", "succeeded", "succeeded", "skipped", "skipped", "skipped"];
+    assert_eq!(run.states(), want);
+    assert_eq!(run.reason("on-failure", Kind::NodeSkipped), "`a` succeeded");
+}
+
+#[test]
+fn a_tolerated_failure_is_tried_again_and_what_it_led_to_is_kept() {
+    let text = "steps:
+          - {name: bad, command: x}
+          - {name: rescue, command: x, depends: [{step: bad, on: failure}]}
+          - {name: next, command: x, depends: bad}
+          - {name: last, command: x, depends: [rescue, next]}";
+    let first = Sim::of(text).play("bad", Script::exits(&[1])).run();
+    assert_eq!(first.states(), ["failed_continue", "succeeded", "skipped", "succeeded"]);
+    let second = resumed(workflow(text), &past_of(&first)).run();
+    assert_eq!(second.states(), ["succeeded", "kept", "succeeded", "kept"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_resumed_run_repeats_no_success_and_runs_all_that_is_left(
+        case in case(&OnFailure::ALL),
+        at in 0_u64..100,
+    ) {
+        let first = case.sim().at(at, Event::Stop(Cause::Signal(SIGINT))).run();
+        let fates = fates(&case.workflow(), &RESUME, Some(&past_of(&first)));
+        let mut second = Sim::with(case.workflow(), &fates, 0);
+        for (at, spec) in case.steps.iter().enumerate() {
+            second = second.play_at(StepIx::new(at), spec.script());
+        }
+        let second = second.run();
+        for at in 0..case.steps.len() {
+            let step = StepIx::new(at);
+            let succeeded = first.flow.state(step) == State::Succeeded;
+            prop_assert_eq!(second.flow.state(step) == State::Kept, succeeded, "step {}", at);
+            let started = second.notes().any(|note| note.step == Some(step));
+            prop_assert!(!(succeeded && started), "step {} is not touched again", at);
+        }
+    }
+}

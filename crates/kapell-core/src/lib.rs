@@ -1,0 +1,12 @@
+//! Every rule of Kapell, and nothing else.
+//!
+//! A function here goes from state (and the time, and ids, handed in) to actions with reasons. No
+//! I/O, no clock, no randomness, no threads: so every rule can be tested directly and simulated.
+
+pub mod expand;
+pub mod flow;
+pub mod journal;
+pub mod seams;
+pub mod source;
+pub mod workflow;
+pub mod yaml;

@@ -1,0 +1,20 @@
+//! Runs a workflow on this machine.
+
+mod actor;
+mod capture;
+mod context;
+mod file;
+mod history;
+mod journal;
+mod logger;
+mod orchestrator;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use capture::streams;
+pub use file::{FileError, read_file};
+pub use history::{History, HistoryError, Limits, Run, RunStatus, digest};
+pub use logger::{ExecutionLogger, NoOpLogger, NodeEvent, NodeSnapshot, WorkflowEvent};
+pub use orchestrator::{Orchestrator, Stopper};
+pub use report::{Failure, Report, StepReport};

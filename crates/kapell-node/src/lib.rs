@@ -1,0 +1,5 @@
+//! The actors: each turns what happens into events for a rule in `kapell-core`, and what the rule
+//! decides into I/O.
+
+pub mod flow;
+pub mod system;

@@ -1,0 +1,326 @@
+//! Settings: a file, over it the environment, over it the command line.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+use kapell_core::source::{Problem, closest};
+use kapell_core::workflow::{parse_duration, show_duration};
+use kapell_core::yaml::{self, Value};
+
+use crate::cli::Logger;
+use crate::problems::BadFile;
+
+/// Where a value comes from, the weakest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    File(PathBuf),
+    Environment(String),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Environment(name) => write!(f, "${name}"),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// One setting as text, and what it means.
+struct Key {
+    name: &'static str,
+    /// Takes the text if it is a value of this setting, else says what one would be.
+    set: fn(&mut Config, &str) -> Result<(), &'static str>,
+    show: fn(&Config) -> String,
+}
+
+/// Everything that can be set, with its value.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) state_dir: PathBuf,
+    pub(crate) logger: Logger,
+    pub(crate) workers: Option<u32>,
+    pub(crate) grace: Duration,
+    pub(crate) history_runs: usize,
+    pub(crate) history_age: Duration,
+    pub(crate) output_limit_mib: u64,
+    origins: Vec<Origin>,
+}
+
+const KEYS: [Key; 7] = [
+    Key {
+        name: "state_dir",
+        set: |config, text| {
+            if text.is_empty() {
+                return Err("a directory");
+            }
+            config.state_dir = PathBuf::from(text);
+            Ok(())
+        },
+        show: |config| config.state_dir.display().to_string(),
+    },
+    Key {
+        name: "logger",
+        set: |config, text| {
+            config.logger =
+                Logger::from_str(text, false).map_err(|_| "stream, tree, json or none")?;
+            Ok(())
+        },
+        show: |config| config.logger.name().to_owned(),
+    },
+    Key {
+        name: "workers",
+        set: |config, text| {
+            let workers = text.parse().ok().filter(|workers| (1..=10_000).contains(workers));
+            config.workers = Some(workers.ok_or("a number from 1 to 10000")?);
+            Ok(())
+        },
+        show: |config| config.workers.unwrap_or(5).to_string(),
+    },
+    Key {
+        name: "grace",
+        set: |config, text| {
+            config.grace = parse_duration(text).ok_or("a duration such as 10s")?;
+            Ok(())
+        },
+        show: |config| show_duration(config.grace),
+    },
+    Key {
+        name: "history_runs",
+        set: |config, text| {
+            config.history_runs =
+                text.parse().ok().filter(|&runs| runs > 0).ok_or("a number above 0")?;
+            Ok(())
+        },
+        show: |config| config.history_runs.to_string(),
+    },
+    Key {
+        name: "history_age",
+        set: |config, text| {
+            config.history_age = parse_duration(text).ok_or("a duration such as 90d")?;
+            Ok(())
+        },
+        show: |config| format!("{}d", config.history_age.as_secs() / 86_400),
+    },
+    Key {
+        name: "output_limit_mib",
+        set: |config, text| {
+            config.output_limit_mib = text.parse().map_err(|_| "a number of MiB")?;
+            Ok(())
+        },
+        show: |config| config.output_limit_mib.to_string(),
+    },
+];
+
+/// Why there are no settings.
+#[derive(Debug)]
+pub(crate) enum Error {
+    Unreadable(PathBuf, std::io::Error),
+    File(BadFile),
+    Variable { name: String, value: String, want: &'static str },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(path, error) => write!(f, "cannot read `{}`: {error}", path.display()),
+            Self::File(_) => f.write_str("the settings file is bad"),
+            Self::Variable { name, value, want } => {
+                write!(f, "${name} is `{value}`, but must be {want}")
+            }
+        }
+    }
+}
+
+impl Config {
+    /// Reads the settings. `env` tells the value of an environment variable.
+    pub(crate) fn load(
+        file: Option<&Path>,
+        state_dir: Option<&Path>,
+        env: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, Error> {
+        let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = set("HOME");
+        let below_home = |variable: &str, usual: &str| {
+            set(variable)
+                .filter(|path| path.is_absolute())
+                .or_else(|| home.as_ref().map(|home| home.join(usual)))
+        };
+        let fallback = || std::env::temp_dir().join(format!("kapell-{}", nix_uid()));
+        let mut config = Self {
+            state_dir: below_home("XDG_STATE_HOME", ".local/state")
+                .map_or_else(fallback, |dir| dir.join("kapell")),
+            logger: Logger::Stream,
+            workers: None,
+            grace: Duration::from_secs(10),
+            history_runs: 100,
+            history_age: Duration::from_secs(90 * 86_400),
+            output_limit_mib: 64,
+            origins: vec![Origin::Default; KEYS.len()],
+        };
+        let usual =
+            below_home("XDG_CONFIG_HOME", ".config").map(|dir| dir.join("kapell/config.yaml"));
+        match (file, usual) {
+            (Some(file), _) => config.read(file)?,
+            (None, Some(usual)) if usual.is_file() => config.read(&usual)?,
+            (None, _) => {}
+        }
+        for (at, key) in KEYS.iter().enumerate() {
+            let name = format!("KAPELL_{}", key.name.to_ascii_uppercase());
+            if let Some(value) = env(&name) {
+                let value = value.to_string_lossy().into_owned();
+                if let Err(want) = (key.set)(&mut config, &value) {
+                    return Err(Error::Variable { name, value, want });
+                }
+                config.origins[at] = Origin::Environment(name);
+            }
+        }
+        if let Some(dir) = state_dir {
+            dir.clone_into(&mut config.state_dir);
+            config.mark("state_dir", Origin::Flag("--state-dir"));
+        }
+        Ok(config)
+    }
+
+    fn mark(&mut self, name: &str, origin: Origin) {
+        if let Some(at) = KEYS.iter().position(|key| key.name == name) {
+            self.origins[at] = origin;
+        }
+    }
+
+    fn read(&mut self, path: &Path) -> Result<(), Error> {
+        let bytes =
+            std::fs::read(path).map_err(|error| Error::Unreadable(path.to_owned(), error))?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let problems = match yaml::parse(&text) {
+            Ok(documents) => {
+                documents.iter().flat_map(|document| self.take(document, path)).collect()
+            }
+            Err(problem) => vec![problem],
+        };
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::File(BadFile { path: path.display().to_string(), problems, bytes }))
+    }
+
+    fn take(&mut self, document: &yaml::Node<'_>, path: &Path) -> Vec<Problem> {
+        let Value::Map(entries) = &document.value else {
+            let wrong = !document.is_null();
+            let problem = || {
+                Problem::error(document.span, "settings must be a mapping")
+                    .help("write `workers: 8`")
+            };
+            return wrong.then(problem).into_iter().collect();
+        };
+        let mut problems = Vec::new();
+        for (name, value) in entries {
+            let text = name.scalar().map_or("", |scalar| &scalar.text);
+            let Some(at) = KEYS.iter().position(|key| key.name == text) else {
+                let help = match closest(text, KEYS.iter().map(|key| key.name)) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("settings are {}", KEYS.map(|key| key.name).join(", ")),
+                };
+                problems.push(
+                    Problem::error(name.span, format!("unknown setting `{text}`")).help(help),
+                );
+                continue;
+            };
+            let given = value.scalar().map_or("", |scalar| &scalar.text);
+            match (KEYS[at].set)(self, given) {
+                Ok(()) => self.origins[at] = Origin::File(path.to_owned()),
+                Err(want) => {
+                    let problem =
+                        Problem::error(value.span, format!("`{given}` is no value of `{text}`"));
+                    problems.push(problem.help(format!("write {want}")));
+                }
+            }
+        }
+        problems
+    }
+
+    /// Name, value and origin of every setting.
+    pub(crate) fn entries(&self) -> Vec<(&'static str, String, String)> {
+        KEYS.iter()
+            .zip(&self.origins)
+            .map(|(key, origin)| (key.name, (key.show)(self), origin.to_string()))
+            .collect()
+    }
+}
+
+/// Who we are, for a directory that others may not take.
+fn nix_uid() -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").map_or(0, |us| us.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: Option<&str>, env: &[(&str, &str)], flag: Option<&str>) -> Result<Config, Error> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.yaml");
+        if let Some(text) = file {
+            std::fs::write(&path, text).unwrap();
+        }
+        Config::load(file.map(|_| path.as_path()), flag.map(Path::new), |name| {
+            env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn environment_goes_before_file_and_flag_before_both() {
+        let file = Some("workers: 2\nstate_dir: /a\ngrace: 3s\n");
+        let config =
+            load(file, &[("KAPELL_WORKERS", "7"), ("KAPELL_STATE_DIR", "/b")], Some("/c")).unwrap();
+        assert_eq!(config.workers, Some(7));
+        assert_eq!(config.state_dir, Path::new("/c"));
+        assert_eq!(config.grace, Duration::from_secs(3));
+        let origins: Vec<_> =
+            config.entries().into_iter().map(|(name, _, origin)| (name, origin)).collect();
+        assert_eq!(origins[0], ("state_dir", "--state-dir".to_owned()));
+        assert_eq!(origins[2], ("workers", "$KAPELL_WORKERS".to_owned()));
+        assert!(origins[3].1.ends_with("config.yaml"));
+        assert_eq!(origins[1], ("logger", "default".to_owned()));
+    }
+
+    #[test]
+    fn bad_settings_are_all_reported_with_their_place() {
+        let Err(Error::File(bad)) = load(Some("wrokers: 2\ngrace: soon\n"), &[], None) else {
+            panic!()
+        };
+        let text: Vec<_> = bad.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            text,
+            [
+                "1:1: unknown setting `wrokers` (did you mean `workers`?)",
+                "2:8: `soon` is no value of `grace` (write a duration such as 10s)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_bad_variable_is_named() {
+        let error = load(None, &[("KAPELL_WORKERS", "many")], None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "$KAPELL_WORKERS is `many`, but must be a number from 1 to 10000"
+        );
+    }
+
+    #[test]
+    fn state_lives_below_home_unless_told_otherwise() {
+        let config = load(None, &[("HOME", "/h")], None).unwrap();
+        assert_eq!(config.state_dir, Path::new("/h/.local/state/kapell"));
+        let config = load(None, &[("HOME", "/h"), ("XDG_STATE_HOME", "/s")], None).unwrap();
+        assert_eq!(config.state_dir, Path::new("/s/kapell"));
+    }
+}

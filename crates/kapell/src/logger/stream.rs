@@ -1,0 +1,98 @@
+//! One line an event.
+
+use std::io::Write as _;
+
+use kapell_core::flow::Kind;
+use kapell_core::seams::Timestamp;
+use kapell_core::workflow::{Workflow, show_duration};
+use kapell_node::flow::{ExecutionLogger, NodeEvent, NodeSnapshot, WorkflowEvent};
+
+use super::style::{Colour, Style};
+
+#[derive(Debug)]
+pub(crate) struct StreamLogger {
+    style: Style,
+    zone: jiff::tz::TimeZone,
+}
+
+impl StreamLogger {
+    pub(crate) fn new(style: Style) -> Self {
+        Self { style, zone: jiff::tz::TimeZone::system() }
+    }
+
+    fn line(&self, at: Timestamp, text: &str) {
+        let clock =
+            jiff::Timestamp::from_millisecond(at.0).unwrap_or_default().to_zoned(self.zone.clone());
+        let clock = self.style.paint(Colour::Dim, &format!("[{}]", clock.strftime("%H:%M:%S")));
+        // Whoever reads this may have gone away; the workflow goes on.
+        let _written = writeln!(std::io::stdout().lock(), "{clock} {text}");
+    }
+}
+
+/// An event of a step in words, with its sign.
+pub(super) fn words(style: Style, event: &NodeEvent<'_>) -> String {
+    let node = style.paint(Colour::Bold, event.node);
+    let took =
+        event.duration.map(|took| format!(" in {}", show_duration(took))).unwrap_or_default();
+    let because = event.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let error = event.error.map(|error| format!(": {error}")).unwrap_or_default();
+    match event.kind {
+        Kind::NodeStarted if event.attempt > 0 => {
+            format!("… {node} started (attempt {})", event.attempt + 1)
+        }
+        Kind::NodeStarted => format!("… {node} started"),
+        Kind::NodeCompleted => {
+            format!("{} {node} completed{took}", style.paint(Colour::Green, "✓"))
+        }
+        Kind::NodeFailed => format!("{} {node} failed{took}{error}", style.paint(Colour::Red, "✗")),
+        Kind::NodeFailedContinue => {
+            format!("{} {node} failed (continuing){took}{error}", style.paint(Colour::Yellow, "⚠"))
+        }
+        Kind::NodeSkipped => format!("{} {node} skipped{because}", style.paint(Colour::Dim, "○")),
+        Kind::NodeRetrying => {
+            format!("{} {node} failed{error}; retrying{because}", style.paint(Colour::Yellow, "↻"))
+        }
+        Kind::NodeCancelled => {
+            format!("{} {node} cancelled{because}", style.paint(Colour::Dim, "⊘"))
+        }
+        Kind::WorkflowStarted | Kind::WorkflowCompleted | Kind::WorkflowFailed => String::new(),
+    }
+}
+
+/// How a workflow ended, in words.
+pub(super) fn closing_words(style: Style, event: &WorkflowEvent<'_>) -> String {
+    let name = style.paint(Colour::Bold, &event.workflow.name);
+    let took = event.duration.map(show_duration).unwrap_or_default();
+    match event.error {
+        None => format!("{} {name} completed in {took}", style.paint(Colour::Green, "✓")),
+        Some(error) => {
+            format!("{} {name} failed in {took}: {error}", style.paint(Colour::Red, "✗"))
+        }
+    }
+}
+
+impl ExecutionLogger for StreamLogger {
+    fn on_workflow_start(&mut self, event: &WorkflowEvent<'_>) {
+        let steps = event.workflow.len();
+        let plural = if steps == 1 { "" } else { "s" };
+        let name = self.style.paint(Colour::Bold, &event.workflow.name);
+        let run = if event.run.is_empty() { String::new() } else { format!(", run {}", event.run) };
+        self.line(event.at, &format!("▶ {name} started: {steps} step{plural}{run}"));
+    }
+
+    fn on_workflow_complete(&mut self, event: &WorkflowEvent<'_>) {
+        self.line(event.at, &closing_words(self.style, event));
+    }
+
+    fn on_node_event(&mut self, event: &NodeEvent<'_>) {
+        self.line(event.at, &words(self.style, event));
+    }
+
+    fn on_status_update(&mut self, _states: &[NodeSnapshot], _dag: &Workflow) {}
+
+    fn close(&mut self) {}
+
+    fn wants_status_updates(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,62 @@
+//! `kapell`: what a person sees of it all.
+
+mod cli;
+mod config;
+mod logger;
+mod metrics;
+mod problems;
+mod process;
+mod summary;
+mod workflow;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use cli::{Cli, Command};
+use config::Config;
+use logger::Style;
+
+/// Bad usage or a bad file: nothing was executed.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let config = Config::load(cli.config.as_deref(), cli.state_dir.as_deref(), |name| {
+        std::env::var_os(name)
+    });
+    let config = match config {
+        Ok(config) => config,
+        Err(config::Error::File(bad)) => {
+            say(&bad.render(Style::of_stderr().colour));
+            return ExitCode::from(BAD_INPUT);
+        }
+        Err(error) => {
+            say(&format!("error: {error}\n"));
+            return ExitCode::from(BAD_INPUT);
+        }
+    };
+    let done = match cli.command {
+        Command::Process(args) => process::run(&args, &config),
+        Command::Workflow(command) => workflow::run(command, &config),
+        Command::Config(cli::Config::Show { output }) => Ok(workflow::show_config(&config, output)),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            say(&format!("error: {error:#}\n"));
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+/// Writes to standard error. Nobody may be listening.
+fn say(text: &str) {
+    let _written = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes data to standard output. Nobody may be listening.
+fn print(text: &str) {
+    let _written = std::io::stdout().lock().write_all(text.as_bytes());
+}

@@ -1,0 +1,135 @@
+//! A command that has not ended yet.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Instant;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::bench::{LIMIT, Ran, eventually};
+use crate::census::{children, marked};
+
+/// Something that a command wrote; nothing means that the stream has ended.
+enum News {
+    Stdout(Vec<u8>),
+    Stderr(Vec<u8>),
+    End,
+}
+
+/// A command under way. Dropped before its end, it takes its processes with it.
+pub(crate) struct Running {
+    child: Child,
+    mark: String,
+    dir: String,
+    news: Receiver<News>,
+    streams: usize,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    began: Instant,
+    finished: bool,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command, mark: String, dir: String) -> Self {
+        let began = Instant::now();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command starts");
+        let (sender, news) = mpsc::channel();
+        forward(child.stdout.take().expect("a pipe"), sender.clone(), News::Stdout);
+        forward(child.stderr.take().expect("a pipe"), sender, News::Stderr);
+        let (stdout, stderr) = (Vec::new(), Vec::new());
+        Self { child, mark, dir, news, streams: 2, stdout, stderr, began, finished: false }
+    }
+
+    /// The process that was started: the supervisor.
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a process id")
+    }
+
+    /// The process below it that does the work.
+    #[track_caller]
+    pub(crate) fn worker(&self) -> i32 {
+        eventually("the worker", || children(self.pid()).first().map(|child| child.pid))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        send(self.pid(), signal);
+    }
+
+    /// Waits until standard output holds `text`.
+    #[track_caller]
+    pub(crate) fn until(&mut self, text: &str) {
+        while !String::from_utf8_lossy(&self.stdout).contains(text) {
+            assert!(self.hear(), "ended without `{text}`:\n{}", self.so_far());
+        }
+    }
+
+    /// Takes the next piece of news. False if both streams have ended.
+    #[track_caller]
+    fn hear(&mut self) -> bool {
+        let left = LIMIT.saturating_sub(self.began.elapsed());
+        match self.news.recv_timeout(left) {
+            Ok(News::Stdout(chunk)) => self.stdout.extend(chunk),
+            Ok(News::Stderr(chunk)) => self.stderr.extend(chunk),
+            Ok(News::End) => self.streams -= 1,
+            Err(_) => panic!("not done after {LIMIT:?}:\n{}", self.so_far()),
+        }
+        self.streams > 0
+    }
+
+    fn so_far(&self) -> String {
+        let text = String::from_utf8_lossy;
+        format!("stdout:\n{}\nstderr:\n{}", text(&self.stdout), text(&self.stderr))
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub(crate) fn finish(mut self) -> Ran {
+        while self.streams > 0 {
+            self.hear();
+        }
+        let status = self.child.wait().expect("it is our child");
+        self.finished = true;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ran {
+            status,
+            stdout: text(&self.stdout),
+            stderr: text(&self.stderr),
+            took: self.began.elapsed(),
+            dir: self.dir.clone(),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        for process in marked(&self.mark) {
+            send(process.pid, Signal::SIGKILL);
+        }
+        // It is dead or dying; a zombie is all that could stay.
+        let _reaped = self.child.wait();
+    }
+}
+
+/// Sends a signal to a process that may be gone.
+pub(crate) fn send(pid: i32, signal: Signal) {
+    let _gone = kill(Pid::from_raw(pid), signal);
+}
+
+fn forward(mut pipe: impl Read + Send + 'static, to: Sender<News>, wrap: fn(Vec<u8>) -> News) {
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(length @ 1..) = pipe.read(&mut buffer) {
+            if to.send(wrap(buffer[..length].to_vec())).is_err() {
+                return;
+            }
+        }
+        // Nobody may be listening any more.
+        let _told = to.send(News::End);
+    });
+}

@@ -1,0 +1,77 @@
+//! Development tasks of the workspace, run as `cargo xtask COMMAND`.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool speaks on its streams"
+)]
+
+mod backends;
+mod bench;
+mod command;
+mod error;
+mod scratch;
+mod soak;
+mod suites;
+mod tidy;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use error::{Error, Result};
+use workspace::Workspace;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  tidy                              check dependency arrows, limits, banned calls, coverage
+  test [quick]                      fmt, clippy, tidy and every test suite
+  bench workflow [--json] [--smoke] [--rounds N]
+                                    measure `kapell process` beside the floor, make and ninja
+  soak [--minutes N] [--seed S]     long randomised rounds, recorded in docs/soak.md
+  backends up|down|status [NAME…]   servers that tests run against
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Failed(text)) => {
+            eprintln!("xtask: {text}");
+            ExitCode::FAILURE
+        }
+        Err(Error::Reported) => ExitCode::FAILURE,
+        Err(Error::Usage(text)) => {
+            eprint!("xtask: {text}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Result<()> {
+    match words {
+        [] | ["help"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        words if words.iter().any(|word| matches!(*word, "-h" | "--help")) => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        ["tidy"] => tidy::run(&Workspace::load()?),
+        ["test"] => suites::run(&Workspace::load()?, suites::Extent::Full),
+        ["test", "quick"] => suites::run(&Workspace::load()?, suites::Extent::Quick),
+        ["bench", "workflow", options @ ..] => {
+            let options = bench::Options::parse(options)?;
+            bench::run(&Workspace::load()?, options).map(drop)
+        }
+        ["soak", options @ ..] => {
+            let options = soak::Options::parse(options)?;
+            soak::run(&Workspace::load()?, &options)
+        }
+        ["backends", rest @ ..] => backends::run(rest),
+        [bench::FLOOR, rest @ ..] => bench::floor(rest),
+        _ => Err(Error::Usage(format!("unknown command `{}`", words.join(" ")))),
+    }
+}
