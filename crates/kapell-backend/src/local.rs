@@ -19,6 +19,9 @@ use crate::watched::Watched;
 /// How long the output of a command that has ended may stay open before it is left to linger.
 const DRAIN_LIMIT: Duration = Duration::from_millis(200);
 
+/// How long an orphan that has ended may stay a zombie while commands run.
+const REAP_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Runs commands on this machine.
 #[derive(Debug, Clone, Default)]
 pub struct Local {
@@ -60,6 +63,26 @@ impl Local {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the end of a command, and now and then for orphans that fell to us meanwhile.
+    async fn exit_of(&self, watched: &mut Watched) -> io::Result<Exit> {
+        let mut now_and_then = tokio::time::interval(REAP_INTERVAL);
+        now_and_then.reset();
+        loop {
+            tokio::select! {
+                biased;
+                exit = poll_fn(|cx| watched.poll_exit(cx)) => return exit,
+                _ = now_and_then.tick(), if self.owns_all => self.reap_orphans(),
+            }
+        }
+    }
+
+    fn reap_orphans(&self) {
+        if self.owns_all {
+            let known = self.known();
+            descendants::reap_orphans(|pid| known.running.contains(&pid.as_raw()));
+        }
     }
 
     /// Ends what commands left behind: asks, waits for the grace, then ends it. Tells how many.
@@ -167,15 +190,12 @@ impl Control for Group {
 }
 
 async fn watch(local: Local, mut watched: Watched, group: Arc<Group>) -> Result<Ended, Error> {
-    let status = poll_fn(|cx| watched.poll_exit(cx)).await;
+    let status = local.exit_of(&mut watched).await;
     group.gone.store(true, Ordering::Relaxed);
     local.known().running.remove(&group.pid.as_raw());
     let exit = status.map_err(|error| Error::Lost { reason: error.to_string() })?;
     end_rest_of_group(&group, exit);
-    if local.owns_all {
-        let known = local.known();
-        descendants::reap_orphans(|pid| known.running.contains(&pid.as_raw()));
-    }
+    local.reap_orphans();
     let mut lingering: Option<Later<()>> = None;
     if watched.is_open() {
         let drained = tokio::time::timeout(DRAIN_LIMIT, poll_fn(|cx| watched.poll_drained(cx)));

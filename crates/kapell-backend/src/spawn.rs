@@ -19,7 +19,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::unistd::{Pid, pipe2};
 
 /// Signals for which this process may have handlers, or which it ignores.
-const HANDLED: [c_int; 7] = [
+const HANDLED: [c_int; 8] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -27,6 +27,7 @@ const HANDLED: [c_int; 7] = [
     libc::SIGTERM,
     libc::SIGCHLD,
     libc::SIGWINCH,
+    libc::SIGTTOU,
 ];
 /// What the child needs until it executes its program, with room to spare.
 const STACK: usize = 64 << 10;

@@ -9,14 +9,16 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::{
+    SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, kill, sigaction, sigprocmask,
+};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, pipe2, write};
 
 use crate::descendants;
 
 /// Signals that ask the run to end, handed on to the worker.
-const FORWARDED: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+const HANDED_ON: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 /// The worker's end of the line to its supervisor: one byte a signal, the end when it is gone.
 #[derive(Debug)]
@@ -35,7 +37,8 @@ pub fn split() -> io::Result<Lifeline> {
     let (read, line) = pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     let mut watched = SigSet::empty();
     watched.add(Signal::SIGCHLD);
-    for signal in FORWARDED {
+    watched.add(Signal::SIGTSTP);
+    for signal in HANDED_ON {
         watched.add(signal);
     }
     let mut before = SigSet::empty();
@@ -47,6 +50,7 @@ pub fn split() -> io::Result<Lifeline> {
         ForkResult::Child => {
             drop(line);
             become_subreaper();
+            leave_group()?;
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
             Ok(Lifeline(read))
         }
@@ -59,6 +63,20 @@ pub fn split() -> io::Result<Lifeline> {
             std::process::exit(exit_code(status))
         }
     }
+}
+
+/// Gives the worker a process group of its own, so that a signal to the supervisor's group, a
+/// SIGKILL above all, never hits both, and Ctrl-C comes once.
+fn leave_group() -> io::Result<()> {
+    nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    // Writing to a terminal from the background is stopped on some terminals unless refused.
+    let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    #[expect(
+        unsafe_code,
+        reason = "ignoring a signal installs no code that could run at a bad time"
+    )]
+    unsafe { sigaction(Signal::SIGTTOU, &ignore) }?;
+    Ok(())
 }
 
 /// Makes orphans below us fall to us instead of to the system.
@@ -78,6 +96,7 @@ fn watch(worker: Pid, watched: &SigSet, line: &OwnedFd) -> WaitStatus {
                     return status;
                 }
             }
+            Ok(Signal::SIGTSTP) => pause(worker),
             Ok(signal) => {
                 let number = u8::try_from(signal as i32).unwrap_or(15);
                 // The worker may be gone; its end is the next thing we hear of.
@@ -86,6 +105,13 @@ fn watch(worker: Pid, watched: &SigSet, line: &OwnedFd) -> WaitStatus {
             Err(_) => {}
         }
     }
+}
+
+/// Stops the worker and ourselves until somebody has us go on. Steps that run are not stopped.
+fn pause(worker: Pid) {
+    let _stopped = kill(worker, Signal::SIGSTOP);
+    let _stopped = kill(Pid::this(), Signal::SIGSTOP);
+    let _goes_on = kill(worker, Signal::SIGCONT);
 }
 
 /// Waits for all that has died; tells if the worker has.

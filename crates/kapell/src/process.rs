@@ -1,7 +1,5 @@
 //! `kapell process`: runs a workflow file.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, bail};
 use kapell_backend::supervisor::{self, Lifeline};
 use kapell_core::flow::{Selection, decisions};
@@ -20,10 +18,7 @@ use crate::cli::{Logger, Process};
 use crate::config::Config;
 use crate::logger::{self, Style};
 use crate::problems::BadFile;
-use crate::{BAD_INPUT, metrics, print, say, summary};
-
-/// How long a signal that came to the worker alone waits for its twin by way of the supervisor.
-const TWIN: Duration = Duration::from_millis(50);
+use crate::{BAD_INPUT, metrics, print, say, summary, workflow};
 
 pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
     // Before anything is read: the supervisor stays small, and there is one thread.
@@ -34,6 +29,9 @@ pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
         Err(FileError::Bad { path, problems, bytes }) => return Ok(refuse(path, problems, bytes)),
         Err(error) => return Err(error.into()),
     };
+    if args.logger.unwrap_or(config.logger) != Logger::None {
+        workflow::show_warnings(&args.file, &loaded.warnings, &bytes);
+    }
     let history = History::below(&config.state_dir);
     let selection = select(args, &loaded.workflow)?;
     let earlier = earlier_run(args, &history)?;
@@ -205,36 +203,23 @@ async fn watch(stopper: Stopper, lifeline: Lifeline) -> anyhow::Error {
     };
     let Ok(mut line) = line else { return anyhow::anyhow!("cannot listen to the supervisor") };
     let mut heard = 0_u32;
-    let mut alone: Option<i32> = None;
     loop {
-        let twin = async {
-            match alone {
-                Some(_) => tokio::time::sleep(TWIN).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
+        let signal = tokio::select! {
             biased;
-            byte = line.read_u8() => {
-                let Ok(byte) = byte else {
+            byte = line.read_u8() => match byte {
+                Ok(byte) => i32::from(byte),
+                Err(_) => {
                     // The supervisor was killed: nobody would end the steps if we were killed too.
                     supervisor::kill_descendants();
                     std::process::exit(128 + 9);
-                };
-                heard += 1;
-                alone = None;
-                if heard == 1 { stopper.stop(i32::from(byte)) } else { stopper.kill() }
-            }
-            Some(()) = interrupt.recv() => alone = Some(SignalKind::interrupt().as_raw_value()),
-            Some(()) = terminate.recv() => alone = Some(SignalKind::terminate().as_raw_value()),
-            Some(()) = hangup.recv() => alone = Some(SignalKind::hangup().as_raw_value()),
-            () = twin => {
-                // Sent to this process only, past the supervisor.
-                if let Some(signal) = alone.take() && heard == 0 {
-                    stopper.stop(signal);
                 }
-            }
-        }
+            },
+            Some(()) = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+            Some(()) = terminate.recv() => SignalKind::terminate().as_raw_value(),
+            Some(()) = hangup.recv() => SignalKind::hangup().as_raw_value(),
+        };
+        heard += 1;
+        if heard == 1 { stopper.stop(signal) } else { stopper.kill() }
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use kapell_core::journal::Story;
 use kapell_core::seams::Timestamp;
+use kapell_core::source::Problem;
 use kapell_core::workflow::{dot, mermaid, schema, show_duration, tree};
 use kapell_node::flow::{FileError, History, Run, read_file, streams};
 use serde_json::json;
@@ -50,12 +51,24 @@ pub(crate) fn run(command: Workflow, config: &Config) -> anyhow::Result<u8> {
 
 fn load(file: &Path) -> anyhow::Result<Option<kapell_core::workflow::Loaded>> {
     match read_file(file) {
-        Ok((loaded, _)) => Ok(Some(loaded)),
+        Ok((loaded, bytes)) => {
+            show_warnings(file, &loaded.warnings, &bytes);
+            Ok(Some(loaded))
+        }
         Err(FileError::Bad { path, problems, bytes }) => {
             say(&BadFile { path, problems, bytes }.render(Style::of_stderr().colour));
             Ok(None)
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Shows what is allowed in a file, but hardly meant.
+pub(crate) fn show_warnings(file: &Path, warnings: &[Problem], bytes: &[u8]) {
+    if !warnings.is_empty() {
+        let path = file.display().to_string();
+        let shown = BadFile { path, problems: warnings.to_vec(), bytes: bytes.to_vec() };
+        say(&shown.render(Style::of_stderr().colour));
     }
 }
 

@@ -80,6 +80,25 @@ fn value_of<'v>(
     }
 }
 
+/// Every name that `text` refers to, in whichever form.
+pub fn names(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        rest = &rest[at..];
+        let (name, length) = match parse(rest) {
+            Some((Reference::Name(name) | Reference::Path(name, _), length)) => {
+                (Some(name), length)
+            }
+            Some((Reference::Position(_), length)) => (None, length),
+            None => (None, 1),
+        };
+        names.extend(name);
+        rest = &rest[length..];
+    }
+    names
+}
+
 /// The names that `text` looks into as JSON: `build` for `${build.version}`.
 pub fn quoted_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
@@ -180,6 +199,11 @@ mod tests {
     #[test]
     fn a_backslash_keeps_the_dollar_sign() {
         assert_eq!(shown(r"\$1 \${v}"), "$1 ${v}");
+    }
+
+    #[test]
+    fn all_names_are_found() {
+        assert_eq!(names("a $b ${c} ${d.e} $1 $$ $(f) \"$g\""), ["b", "c", "d", "g"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::params::split_words;
 use super::reader::{Fields, Reader};
 use super::step::{self, RawEdge, STEP_KEYS};
-use super::{Graph, Handlers, On, OnFailure, Options, Params, Step, StepIx, Work, Workflow};
+use super::{Graph, Handlers, On, OnFailure, Options, Params, Step, StepIx, Workflow, lint};
 use crate::expand;
 use crate::source::{Problem, Span, closest};
 use crate::yaml::{self, Node, Value};
@@ -114,7 +114,7 @@ fn read_workflow(reader: &mut Reader, document: &Node<'_>, stem: &str) -> Option
     steps.read(&fields);
     let graph = steps.connect();
     let handlers = steps.handlers(&fields);
-    let Steps { list, .. } = steps;
+    let Steps { list, spans, .. } = steps;
     let mut workflow = Workflow {
         name: stem.to_owned(),
         description: None,
@@ -129,6 +129,9 @@ fn read_workflow(reader: &mut Reader, document: &Node<'_>, stem: &str) -> Option
     };
     read_head(reader, &fields, &mut workflow);
     let quoted = quoted_steps(&workflow);
+    for warning in lint::unordered_outputs(&workflow, &spans) {
+        reader.report(warning);
+    }
     Some(Loaded { workflow, quoted, warnings: Vec::new() })
 }
 
@@ -266,14 +269,9 @@ impl<'n> Steps<'_, 'n> {
         let mut by_name: FxHashMap<&str, StepIx> =
             FxHashMap::with_capacity_and_hasher(self.list.len(), rustc_hash::FxBuildHasher);
         for (at, step) in self.list.iter().enumerate() {
-            if by_name.insert(&step.name, StepIx::new(at)).is_some() {
-                let first = by_name[&*step.name];
-                let other = self
-                    .list
-                    .iter()
-                    .position(|other| other.name == step.name)
-                    .unwrap_or(first.index());
-                let line = self.spans[other].line;
+            let first = *by_name.entry(&step.name).or_insert(StepIx::new(at));
+            if first.index() != at {
+                let line = self.spans[first.index()].line;
                 self.reader.report(
                     Problem::error(self.spans[at], format!("step `{}` stands twice", step.name))
                         .help(format!("rename one: the other is on line {line}")),
@@ -376,27 +374,10 @@ fn unfold_afters(len: usize, edges: &mut Vec<(StepIx, StepIx, On)>, afters: &[(S
 
 /// Steps that some text quotes as `${step.path}`.
 fn quoted_steps(workflow: &Workflow) -> Vec<StepIx> {
-    let mut names: Vec<&str> = Vec::new();
-    for step in &workflow.steps {
-        match &step.work {
-            Work::Join => {}
-            Work::Shell(text) | Work::Script(text) => names.extend(expand::quoted_names(text)),
-            Work::Exec { program, args } => {
-                names.extend(expand::quoted_names(program));
-                names.extend(args.iter().flat_map(|arg| expand::quoted_names(arg)));
-            }
-        }
-        let options = &step.options;
-        let conditions = options.when.iter().chain(&options.preconditions);
-        names.extend(conditions.flat_map(|condition| expand::quoted_names(&condition.predicate)));
-        names.extend(options.dir.iter().flat_map(|dir| expand::quoted_names(dir)));
-        names.extend(options.env.iter().flat_map(|(_, value)| expand::quoted_names(value)));
-    }
+    let mut names: Vec<&str> =
+        workflow.steps.iter().flat_map(lint::texts).flat_map(expand::quoted_names).collect();
     names.sort_unstable();
     names.dedup();
-    workflow
-        .proper_steps()
-        .filter(|(_, step)| names.binary_search(&&*step.name).is_ok())
-        .map(|(at, _)| at)
-        .collect()
+    let quoted = |step: &Step| names.binary_search(&&*step.name).is_ok();
+    workflow.proper_steps().filter(|(_, step)| quoted(step)).map(|(at, _)| at).collect()
 }

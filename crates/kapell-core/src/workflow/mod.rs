@@ -3,6 +3,7 @@
 mod draw;
 mod duration;
 mod graph;
+mod lint;
 mod load;
 mod options;
 mod params;

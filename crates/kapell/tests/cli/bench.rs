@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+
 use crate::census::{MARK, Process, marked};
-use crate::running::Running;
+use crate::running::{Running, send};
 use crate::text::normal;
 
 /// Longer than anything takes here, even on a busy machine: what takes longer hangs.
@@ -147,6 +149,16 @@ impl Bench {
         assert!(gone.is_some(), "still there after {limit:?}: {left:#?}");
         // A process that forks while we look can hide from one look.
         assert!(self.processes().is_empty(), "appeared late: {:#?}", self.processes());
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for process in self.processes() {
+                send(process.pid, Signal::SIGKILL);
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::bench::{Bench, eventually};
+use crate::bench::{Bench, eventually, pause};
 use crate::gate::Gate;
 use crate::running::{Running, send};
 
@@ -24,6 +24,9 @@ steps:
   - {name: next, command: touch never, depends: stubborn}
 handlers: {exit: touch handled}
 ";
+
+/// How long a person takes at least to press the same keys again.
+const TWICE: Duration = Duration::from_millis(300);
 
 fn start(bench: &Bench) -> (Running, Gate) {
     let gate = Gate::new(bench, "gate");
@@ -83,7 +86,7 @@ fn a_second_signal_kills_at_once() {
         let _waiting = gate.reached();
         running.signal(first);
         running.until("next cancelled");
-        crate::bench::pause(Duration::from_secs(1));
+        pause(TWICE);
         let asked = Instant::now();
         running.signal(second);
         let ran = running.finish().expect(code);
@@ -129,7 +132,7 @@ fn a_second_signal_to_the_worker_alone_kills_at_once() {
     let worker = running.worker();
     send(worker, Signal::SIGTERM);
     running.until("next cancelled");
-    crate::bench::pause(Duration::from_secs(1));
+    pause(TWICE);
     let asked = Instant::now();
     send(worker, Signal::SIGTERM);
     running.finish().expect(143);
@@ -180,7 +183,7 @@ fn a_signal_before_the_first_step_is_not_lost() {
     for delay_ms in [0, 1, 2, 3, 5, 8, 13] {
         let bench = Bench::with("steps: [{name: a, command: sleep 600}]\n");
         let running = bench.start(&["process", "flow.yaml"]);
-        crate::bench::pause(Duration::from_millis(delay_ms));
+        pause(Duration::from_millis(delay_ms));
         running.signal(Signal::SIGTERM);
         running.finish().expect(143);
         bench.all_gone_within(Duration::from_secs(2));
