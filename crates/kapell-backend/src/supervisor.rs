@@ -5,7 +5,7 @@
 //! whichever is killed, the other ends all that is left.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
@@ -133,6 +133,7 @@ fn exit_code(status: WaitStatus) -> i32 {
                 "kapell: the worker process was ended by {signal}; all its steps were ended too\n"
             );
             let _told = io::stderr().write_all(text.as_bytes());
+            show_cursor();
             128 + signal as i32
         }
         WaitStatus::Stopped(..)
@@ -140,6 +141,14 @@ fn exit_code(status: WaitStatus) -> i32 {
         | WaitStatus::PtraceSyscall(_)
         | WaitStatus::Continued(_)
         | WaitStatus::StillAlive => 1,
+    }
+}
+
+/// Gives back the cursor that a live display may have hidden and could not show again.
+pub fn show_cursor() {
+    let mut stdout = io::stdout();
+    if stdout.is_terminal() {
+        let _shown = stdout.write_all(b"\x1b[?25h").and_then(|()| stdout.flush());
     }
 }
 

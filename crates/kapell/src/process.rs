@@ -1,5 +1,7 @@
 //! `kapell process`: runs a workflow file.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, bail};
 use kapell_backend::supervisor::{self, Lifeline};
 use kapell_core::flow::{Selection, decisions};
@@ -19,6 +21,10 @@ use crate::config::Config;
 use crate::logger::{self, Style};
 use crate::problems::BadFile;
 use crate::{BAD_INPUT, metrics, print, say, summary, workflow};
+
+/// A signal so soon after the first is the same wish: `timeout` signals the process and its group,
+/// and who signals all of our processes is heard by way of the supervisor too.
+const SAME_WISH: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
     // Before anything is read: the supervisor stays small, and there is one thread.
@@ -202,7 +208,7 @@ async fn watch(stopper: Stopper, lifeline: Lifeline) -> anyhow::Error {
         return anyhow::anyhow!("cannot listen for signals");
     };
     let Ok(mut line) = line else { return anyhow::anyhow!("cannot listen to the supervisor") };
-    let mut heard = 0_u32;
+    let mut first: Option<tokio::time::Instant> = None;
     loop {
         let signal = tokio::select! {
             biased;
@@ -211,6 +217,7 @@ async fn watch(stopper: Stopper, lifeline: Lifeline) -> anyhow::Error {
                 Err(_) => {
                     // The supervisor was killed: nobody would end the steps if we were killed too.
                     supervisor::kill_descendants();
+                    supervisor::show_cursor();
                     std::process::exit(128 + 9);
                 }
             },
@@ -218,8 +225,14 @@ async fn watch(stopper: Stopper, lifeline: Lifeline) -> anyhow::Error {
             Some(()) = terminate.recv() => SignalKind::terminate().as_raw_value(),
             Some(()) = hangup.recv() => SignalKind::hangup().as_raw_value(),
         };
-        heard += 1;
-        if heard == 1 { stopper.stop(signal) } else { stopper.kill() }
+        match first {
+            None => {
+                first = Some(tokio::time::Instant::now());
+                stopper.stop(signal);
+            }
+            Some(first) if first.elapsed() < SAME_WISH => {}
+            Some(_) => stopper.kill(),
+        }
     }
 }
 

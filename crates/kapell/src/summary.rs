@@ -8,7 +8,7 @@ use kapell_core::workflow::{Workflow, show_duration};
 use kapell_node::flow::{Failure, Report};
 
 use crate::logger::Style;
-use crate::logger::style::Colour;
+use crate::logger::style::{Colour, clean};
 
 /// How many of the last lines of a failed step are shown.
 const LINES: usize = 20;
@@ -67,7 +67,7 @@ fn show_failure(out: &mut String, failure: &Failure, first: bool, style: Style) 
         (false, false) => "",
     };
     let name = style.paint(Colour::Bold, &failure.name);
-    put(out, format_args!("{sign} {which}{name}: {}\n", failure.error));
+    put(out, format_args!("{sign} {which}{name}: {}\n", clean(&failure.error)));
     let lines: Vec<&str> = failure.tail.trim_end().lines().collect();
     for line in &lines[lines.len().saturating_sub(LINES)..] {
         put(out, format_args!("  {} {}\n", style.paint(Colour::Dim, "│"), printable(line)));

@@ -56,6 +56,9 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(out, "{text}").expect("writing to a String cannot fail");
 }
 
+/// How long the strokes before a step may get, in bytes.
+const MAX_STROKES: usize = 200;
+
 /// One line of a tree: the step, and the strokes before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
@@ -102,6 +105,8 @@ pub fn outline(workflow: &Workflow) -> Vec<Branch> {
         let also = also.filter(|&parent| Some(parent) != host[step.index()]).collect();
         branches.push(Branch { step, strokes: format!("{before}{own}"), also });
         let further = match (root, last) {
+            // Nobody can follow deeper strokes, and a long chain would be mostly strokes.
+            _ if before.len() > MAX_STROKES => before,
             (true, _) => before,
             (false, true) => before + "   ",
             (false, false) => before + "│  ",

@@ -137,7 +137,7 @@ fn read_workflow(reader: &mut Reader, document: &Node<'_>, stem: &str) -> Option
 
 /// The keys besides `steps` and what belongs to them.
 fn read_head(reader: &mut Reader, fields: &Fields<'_, '_>, workflow: &mut Workflow) {
-    if let Some(name) = fields.get("name").and_then(|node| reader.full_text(node, "name")) {
+    if let Some(name) = fields.get("name").and_then(|node| short_name(reader, node)) {
         name.clone_into(&mut workflow.name);
     }
     if let Some(node) = fields.get("description") {
@@ -156,6 +156,18 @@ fn read_head(reader: &mut Reader, fields: &Fields<'_, '_>, workflow: &mut Workfl
     if let Some(node) = fields.get("timeout") {
         workflow.timeout = reader.duration(node, "timeout");
     }
+}
+
+/// A name: one line that people can read.
+fn short_name<'n>(reader: &mut Reader, node: &'n Node<'_>) -> Option<&'n str> {
+    let name = reader.full_text(node, "name")?;
+    if name.chars().any(char::is_control) || name.chars().count() > 200 {
+        let problem =
+            Problem::error(node.span, "a name must be one line of at most 200 characters");
+        reader.report(problem.help("keep the name short and put the rest into `description`"));
+        return None;
+    }
+    Some(name)
 }
 
 fn read_params(reader: &mut Reader, node: &Node<'_>) -> Params {
@@ -251,16 +263,7 @@ impl<'n> Steps<'_, 'n> {
             self.reader.report(problem.help("add `name: …`: others refer to it by that"));
             return None;
         };
-        let name = self.reader.full_text(node, "name")?;
-        if name.chars().any(char::is_control) || name.chars().count() > 200 {
-            let problem = Problem::error(
-                node.span,
-                "a step's name must be one line of at most 200 characters",
-            );
-            self.reader
-                .report(problem.help("keep the name short and put the rest into `description`"));
-            return None;
-        }
+        let name = short_name(self.reader, node)?;
         Some((name, node.span))
     }
 

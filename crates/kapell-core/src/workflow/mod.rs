@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use draw::{dot, mermaid, outline, tree};
+pub use draw::{Branch, dot, mermaid, outline, tree};
 pub use duration::{parse_duration, show_duration};
 pub use graph::{Edge, Graph};
 pub use load::{Loaded, MAX_FILE_BYTES, load};

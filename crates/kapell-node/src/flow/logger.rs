@@ -54,7 +54,7 @@ pub trait ExecutionLogger: Send {
     fn on_node_event(&mut self, event: &NodeEvent<'_>);
     /// Comes every 100 ms, and once more at the end. `states[i]` is step `i` of `dag`.
     fn on_status_update(&mut self, states: &[NodeSnapshot], dag: &Workflow);
-    /// Nothing comes after this.
+    /// No event comes after this; output of processes that steps left behind may.
     fn close(&mut self);
 
     /// Whether status updates are wanted while the run goes on; they cost time in large graphs.

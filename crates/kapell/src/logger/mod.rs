@@ -5,8 +5,6 @@ mod stream;
 pub(crate) mod style;
 mod tree;
 
-use std::io::IsTerminal as _;
-
 use kapell_node::flow::{ExecutionLogger, NoOpLogger};
 
 pub(crate) use style::Style;
@@ -17,7 +15,7 @@ use crate::cli::Logger;
 pub(crate) fn make(logger: Logger) -> Box<dyn ExecutionLogger> {
     let style = Style::of_stdout();
     match logger {
-        Logger::Tree if std::io::stdout().is_terminal() => Box::new(tree::TreeLogger::new(style)),
+        Logger::Tree if style::can_redraw() => Box::new(tree::TreeLogger::new(style)),
         Logger::Stream | Logger::Tree => Box::new(stream::StreamLogger::new(style)),
         Logger::Json => Box::new(json::JsonLogger),
         Logger::None => Box::new(NoOpLogger),

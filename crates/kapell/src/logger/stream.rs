@@ -7,7 +7,7 @@ use kapell_core::seams::Timestamp;
 use kapell_core::workflow::{Workflow, show_duration};
 use kapell_node::flow::{ExecutionLogger, NodeEvent, NodeSnapshot, WorkflowEvent};
 
-use super::style::{Colour, Style};
+use super::style::{Colour, Style, clean};
 
 #[derive(Debug)]
 pub(crate) struct StreamLogger {
@@ -34,8 +34,8 @@ pub(super) fn words(style: Style, event: &NodeEvent<'_>) -> String {
     let node = style.paint(Colour::Bold, event.node);
     let took =
         event.duration.map(|took| format!(" in {}", show_duration(took))).unwrap_or_default();
-    let because = event.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    let error = event.error.map(|error| format!(": {error}")).unwrap_or_default();
+    let because = event.reason.map(|reason| format!(": {}", clean(reason))).unwrap_or_default();
+    let error = event.error.map(|error| format!(": {}", clean(error))).unwrap_or_default();
     match event.kind {
         Kind::NodeStarted if event.attempt > 0 => {
             format!("… {node} started (attempt {})", event.attempt + 1)
@@ -66,7 +66,7 @@ pub(super) fn closing_words(style: Style, event: &WorkflowEvent<'_>) -> String {
     match event.error {
         None => format!("{} {name} completed in {took}", style.paint(Colour::Green, "✓")),
         Some(error) => {
-            format!("{} {name} failed in {took}: {error}", style.paint(Colour::Red, "✗"))
+            format!("{} {name} failed in {took}: {}", style.paint(Colour::Red, "✗"), clean(error))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Colour, where it is wanted.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 
 /// Whether to colour what is written.
@@ -29,8 +30,7 @@ impl Style {
 
     fn of(stream: &impl IsTerminal) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { colour: stream.is_terminal() && !refused && !dumb }
+        Self { colour: stream.is_terminal() && !refused && !is_dumb() }
     }
 
     pub(crate) fn paint(self, colour: Colour, text: &str) -> String {
@@ -47,4 +47,34 @@ impl Style {
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
+}
+
+/// Replaces what would move the cursor, and drops what changes the direction or width of text.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
+        return Cow::Borrowed(text);
+    }
+    let kept = text.chars().filter_map(|c| match c {
+        '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => Some(' '),
+        '\u{061c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{fe0f}'
+        | '\u{feff}' => None,
+        c if c.is_control() => Some('\u{fffd}'),
+        c => Some(c),
+    });
+    Cow::Owned(kept.collect())
+}
+
+/// A terminal that can only print.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Whether what stands on standard output can be drawn over.
+pub(crate) fn can_redraw() -> bool {
+    std::io::stdout().is_terminal() && !is_dumb()
 }

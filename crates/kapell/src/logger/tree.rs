@@ -6,10 +6,11 @@ mod line;
 mod screen;
 mod step;
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kapell_backend::executor::Stream;
 use kapell_core::flow::Kind;
@@ -34,7 +35,7 @@ pub(crate) struct TreeLogger {
     console: Console,
     /// Standard error is shown above the tree if it goes to a terminal, too.
     shows_stderr: bool,
-    layout: Option<Layout>,
+    layout: OnceCell<Layout>,
     states: Vec<NodeSnapshot>,
     reasons: Reasons,
     begun: Instant,
@@ -55,7 +56,7 @@ impl TreeLogger {
             screen: Screen::new(out),
             console: Console::default(),
             shows_stderr: std::io::stderr().is_terminal(),
-            layout: None,
+            layout: OnceCell::new(),
             states: Vec::new(),
             reasons: Reasons::default(),
             begun: Instant::now(),
@@ -64,18 +65,13 @@ impl TreeLogger {
         }
     }
 
-    fn draw(&mut self, dag: &Workflow) {
-        let size = Size::of_stdout();
-        let layout = self.layout.get_or_insert_with(|| Layout::of(dag));
-        let scene = Scene {
-            dag,
-            states: &self.states,
-            reasons: &self.reasons,
-            turn: self.turn,
-            elapsed: self.begun.elapsed(),
-        };
-        let frame = fit(&layout.live(&scene, size), size, self.style);
-        self.screen.draw(size, &self.console.drain(), frame);
+    fn layout(&self, dag: &Workflow) -> &Layout {
+        self.layout.get_or_init(|| Layout::of(dag))
+    }
+
+    fn scene<'s>(&'s self, dag: &'s Workflow, elapsed: Duration) -> Scene<'s> {
+        let (states, reasons) = (&self.states, &self.reasons);
+        Scene { dag, states, reasons, turn: self.turn, elapsed }
     }
 }
 
@@ -101,17 +97,11 @@ impl ExecutionLogger for TreeLogger {
         let dag = event.workflow;
         let size = Size::of_stdout();
         self.console.end_all();
-        let layout = self.layout.get_or_insert_with(|| Layout::of(dag));
         let mut text = String::new();
         if self.states.len() == dag.steps.len() {
-            let scene = Scene {
-                dag,
-                states: &self.states,
-                reasons: &self.reasons,
-                turn: self.turn,
-                elapsed: event.duration.unwrap_or_else(|| self.begun.elapsed()),
-            };
-            for line in fit(&layout.last(&scene, size), size, self.style) {
+            let elapsed = event.duration.unwrap_or_else(|| self.begun.elapsed());
+            let lines = self.layout(dag).last(&self.scene(dag, elapsed), size);
+            for line in fit(&lines, size, self.style) {
                 text.push_str(&line.sent);
                 text.push('\n');
             }
@@ -135,7 +125,10 @@ impl ExecutionLogger for TreeLogger {
         self.states.clear();
         self.states.extend_from_slice(states);
         self.turn = self.turn.wrapping_add(1);
-        self.draw(dag);
+        let size = Size::of_stdout();
+        let lines = self.layout(dag).live(&self.scene(dag, self.begun.elapsed()), size);
+        let frame = fit(&lines, size, self.style);
+        self.screen.draw(size, &self.console.drain(), frame);
     }
 
     fn close(&mut self) {

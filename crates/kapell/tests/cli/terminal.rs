@@ -213,7 +213,7 @@ name: flaky
 steps:
   - name: flaky
     command: 'if [ -e tried ]; then until [ -e go.gate ]; do sleep 0.01; done; else touch tried; exit 7; fi'
-    retry_policy: {limit: 2, delay: 300ms}
+    retry_policy: {limit: 2, delay: 1s}
 ",
     );
     let mut terminal = Terminal::run(dir.path(), TREE, &[], (16, 80));

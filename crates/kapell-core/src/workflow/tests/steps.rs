@@ -18,7 +18,7 @@ fn a_step_needs_a_name() {
     ];
     assert_eq!(wrong(text), want);
     let long = "x".repeat(201);
-    let want = "2:11: a step's name must be one line of at most 200 characters (keep the name short \
+    let want = "2:11: a name must be one line of at most 200 characters (keep the name short \
                 and put the rest into `description`)";
     assert_eq!(wrong(&format!("steps:\n  - name: {long}\n")), [want]);
     assert_eq!(wrong("steps:\n  - name: \"a\\nb\"\n"), [want]);

@@ -1,10 +1,8 @@
 //! A line of coloured text that fits the screen and cannot leave its place on it.
 
-use std::borrow::Cow;
-
 use unicode_width::UnicodeWidthChar as _;
 
-use super::super::style::{Colour, Style};
+use super::super::style::{Colour, Style, clean};
 
 /// Text in pieces of one colour each, without anything that moves the cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,26 +75,6 @@ fn prefix(text: &str, cols: usize) -> usize {
         }
     }
     text.len()
-}
-
-/// Replaces what would move the cursor, and drops what changes the direction or width of text.
-pub(super) fn clean(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
-        return Cow::Borrowed(text);
-    }
-    let kept = text.chars().filter_map(|c| match c {
-        '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => Some(' '),
-        '\u{061c}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}'
-        | '\u{fe0f}'
-        | '\u{feff}' => None,
-        c if c.is_control() => Some('\u{fffd}'),
-        c => Some(c),
-    });
-    Cow::Owned(kept.collect())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kapell_core::flow::{Kind, State};
-use kapell_core::workflow::{StepIx, Workflow, show_duration};
+use kapell_core::workflow::{On, StepIx, Workflow, show_duration};
 use kapell_node::flow::{NodeEvent, NodeSnapshot};
 
 use super::super::style::Colour;
@@ -110,7 +110,6 @@ fn names(dag: &Workflow, steps: &[StepIx], more: bool) -> String {
 
 /// What the strokes of a tree cannot show of a step's dependencies.
 pub(super) fn dependencies(dag: &Workflow, step: StepIx, also: &[StepIx]) -> String {
-    use kapell_core::workflow::On;
     let mut note = String::new();
     let conditional = dag.graph.parents(step).iter().filter(|edge| edge.on != On::Success);
     for edge in conditional.take(NAMED) {
@@ -136,7 +135,7 @@ pub(super) const fn sign(state: State) -> (&'static str, Colour) {
         State::Skipped        => ("○", Colour::Dim),
         State::Cancelled      => ("⊘", Colour::Dim),
         State::Kept           => ("✓", Colour::Dim),
-        State::Outside        => ("·", Colour::Dim),
+        State::Outside        => ("–", Colour::Dim),
     }
 }
 

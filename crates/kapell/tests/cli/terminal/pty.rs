@@ -125,12 +125,12 @@ impl Terminal {
 
     /// What the screen shows, without trailing blanks and empty rows.
     pub(super) fn rows(&self) -> Vec<String> {
-        trimmed(self.parser.screen().rows(0, u16::MAX).collect())
+        trimmed(self.parser.screen().rows(0, u16::MAX))
     }
 
     /// What the screen shows, after all that has scrolled away.
     pub(super) fn everything(&mut self) -> Vec<String> {
-        trimmed(self.lines().into_iter().map(|(row, _)| row).collect())
+        trimmed(self.lines().into_iter().map(|(row, _)| row))
     }
 
     /// All rows there are, and whether each goes on in the next.
@@ -213,8 +213,8 @@ impl Drop for Terminal {
     }
 }
 
-fn trimmed(rows: Vec<String>) -> Vec<String> {
-    let mut rows: Vec<String> = rows.iter().map(|row| row.trim_end().to_owned()).collect();
+fn trimmed(rows: impl Iterator<Item = String>) -> Vec<String> {
+    let mut rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
     while rows.last().is_some_and(String::is_empty) {
         rows.pop();
     }

@@ -127,7 +127,7 @@ fn every_state_has_its_line() {
         "○ s0  skipped",
         "⊘ s0  1.2s  cancelled",
         "✓ s0  1.2s  kept from an earlier run",
-        "· s0  1.2s  not part of this run",
+        "– s0  1.2s  not part of this run",
     ];
     assert_eq!(states, want);
 }
