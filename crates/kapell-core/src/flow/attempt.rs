@@ -112,6 +112,8 @@ impl Flow {
             return;
         }
         match judge(condition, ended) {
+            // It was not told as started, and `finish` starts no more.
+            Ok(()) if self.mode == Mode::Finishing => self.cancel(step, now, effects),
             Ok(()) => self.begin_attempt(step, now, effects),
             Err(reason) => {
                 self.leave_worker(step);

@@ -21,7 +21,7 @@ impl Flow {
                 if self.verdict() == Verdict::Succeeded {
                     self.cause = Some(cause);
                 }
-                self.handlers.clear();
+                self.interrupt = Some(cause);
                 if let Some(handler) = self.waiting_handler() {
                     self.ready.clear();
                     self.cancel(handler, now, effects);
@@ -71,7 +71,7 @@ impl Flow {
     pub(super) fn cancel(&mut self, step: StepIx, now: Moment, effects: &mut Vec<Effect>) {
         self.leave_worker(step);
         self.go(step, State::Cancelled);
-        let reason = match self.cause {
+        let reason = match self.interrupt.or(self.cause) {
             Some(Cause::Failure(failed)) => {
                 format!("stopped: `{}` failed", self.workflow.step(failed).name)
             }

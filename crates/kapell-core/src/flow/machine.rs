@@ -155,6 +155,8 @@ pub struct Flow {
     pub(super) unfinished: usize,
     pub(super) first_failure: Option<StepIx>,
     pub(super) cause: Option<Cause>,
+    /// What ended a handler before its time.
+    pub(super) interrupt: Option<Cause>,
     pub(super) handlers: VecDeque<StepIx>,
     /// Nothing more is started, handlers included.
     pub(super) killed: bool,
@@ -202,6 +204,7 @@ impl Flow {
             unfinished,
             first_failure: None,
             cause: None,
+            interrupt: None,
             handlers: VecDeque::new(),
             killed: false,
             chance: settings.seed,

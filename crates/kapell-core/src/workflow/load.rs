@@ -10,6 +10,9 @@ use crate::expand;
 use crate::source::{Problem, Span, closest};
 use crate::yaml::{self, Node, Value};
 
+/// How many dependencies `after` may stand for in all.
+const MAX_AFTER_EDGES: usize = 2_000_000;
+
 /// The largest file that is read: five times a workflow of a million dependencies.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
@@ -154,7 +157,7 @@ fn read_head(reader: &mut Reader, fields: &Fields<'_, '_>, workflow: &mut Workfl
         workflow.workers = number.and_then(|number| u32::try_from(number).ok());
     }
     if let Some(node) = fields.get("timeout") {
-        workflow.timeout = reader.duration(node, "timeout");
+        workflow.timeout = reader.limit(node, "timeout");
     }
 }
 
@@ -304,7 +307,14 @@ impl<'n> Steps<'_, 'n> {
                 edges.push((raw.step, parent, raw.on));
             }
         }
-        unfold_afters(self.list.len(), &mut edges, &afters);
+        if let Err(step) = unfold_afters(self.list.len(), &mut edges, &afters) {
+            let message =
+                format!("`after` stands for more than {MAX_AFTER_EDGES} dependencies in this file");
+            self.reader.report(
+                Problem::error(self.spans[step.index()], message)
+                    .help("let these steps depend on one step that joins what they come after"),
+            );
+        }
         let graph = Graph::build(self.list.len(), &edges);
         for cycle in graph.cycles() {
             self.report_cycle(&cycle);
@@ -338,6 +348,12 @@ impl<'n> Steps<'_, 'n> {
         for &key in HANDLER_KEYS {
             let Some(node) = fields.get(key) else { continue };
             let name = format!("handlers.{key}");
+            if let Some(at) = self.list.iter().position(|step| *step.name == *name) {
+                let problem =
+                    Problem::error(self.spans[at], format!("`{name}` is the name of a handler"));
+                self.reader.report(problem.help("rename the step"));
+                continue;
+            }
             let Some(step) = step::read_handler(self.reader, node, &name, &self.defaults) else {
                 continue;
             };
@@ -354,11 +370,17 @@ impl<'n> Steps<'_, 'n> {
 }
 
 /// `after: [X]` waits for X and all that depends on X, except what depends on the step itself.
-fn unfold_afters(len: usize, edges: &mut Vec<(StepIx, StepIx, On)>, afters: &[(StepIx, StepIx)]) {
+/// Fails with the step at which there are too many dependencies to be meant.
+fn unfold_afters(
+    len: usize,
+    edges: &mut Vec<(StepIx, StepIx, On)>,
+    afters: &[(StepIx, StepIx)],
+) -> Result<(), StepIx> {
     if afters.is_empty() {
-        return;
+        return Ok(());
     }
     let depends = Graph::build(len, edges);
+    let limit = edges.len() + MAX_AFTER_EDGES;
     for &(step, parent) in afters {
         let mut beyond = vec![false; len];
         beyond[step.index()] = true;
@@ -372,7 +394,11 @@ fn unfold_afters(len: usize, edges: &mut Vec<(StepIx, StepIx, On)>, afters: &[(S
                 .filter(|follower| !beyond[follower.index()])
                 .map(|follower| (step, follower, On::Success)),
         );
+        if edges.len() > limit {
+            return Err(step);
+        }
     }
+    Ok(())
 }
 
 /// Steps that some text quotes as `${step.path}`.

@@ -75,8 +75,9 @@ impl Workflow {
         self.steps[..self.len()].iter().enumerate().map(|(at, step)| (StepIx::new(at), step))
     }
 
+    /// The step of this name, if there is one; handlers have none.
     pub fn find(&self, name: &str) -> Option<StepIx> {
-        self.steps.iter().position(|step| &*step.name == name).map(StepIx::new)
+        self.proper_steps().find(|(_, step)| &*step.name == name).map(|(at, _)| at)
     }
 }
 

@@ -109,9 +109,9 @@ impl Retry {
             return Duration::ZERO;
         }
         let grown = self.delay.as_secs_f64() * self.backoff.powf(f64::from(failed));
-        let capped = grown.min(self.max_delay.max(self.delay).as_secs_f64());
-        let strayed = capped * (1.0 + self.jitter * (2.0 * chance - 1.0));
-        Duration::try_from_secs_f64(strayed.max(0.0)).unwrap_or(self.max_delay)
+        let longest = self.max_delay.max(self.delay).as_secs_f64();
+        let strayed = grown.min(longest) * (1.0 + self.jitter * (2.0 * chance - 1.0));
+        Duration::try_from_secs_f64(strayed.clamp(0.0, longest)).unwrap_or(self.max_delay)
     }
 }
 
@@ -138,6 +138,12 @@ mod tests {
         assert_eq!(retry.delay_after(0, 0.0), Duration::from_secs(5));
         assert_eq!(retry.delay_after(0, 0.5), Duration::from_secs(10));
         assert!(retry.delay_after(0, 0.999) < Duration::from_secs(15));
+    }
+
+    #[test]
+    fn jitter_never_goes_beyond_the_longest_delay() {
+        let retry = Retry { jitter: 1.0, max_delay: Duration::from_secs(12), ..retry(10, 2.0) };
+        assert_eq!(retry.delay_after(5, 0.999), Duration::from_secs(12));
     }
 
     #[test]

@@ -202,6 +202,18 @@ impl Reader {
         duration
     }
 
+    /// A duration that something may take, so not none at all.
+    pub(super) fn limit(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
+        let limit = self.duration(node, what)?;
+        if limit.is_zero() {
+            self.report(
+                Problem::error(node.span, format!("{what} leaves no time at all"))
+                    .help("make it longer, or remove the key for no limit"),
+            );
+        }
+        Some(limit)
+    }
+
     /// One of a few words.
     pub(super) fn choice<T: Copy>(
         &mut self,

@@ -194,7 +194,7 @@ fn read_options(reader: &mut Reader, fields: &Fields<'_, '_>, options: &mut Opti
         options.retry = read_retry(reader, node);
     }
     if let Some(node) = fields.get("timeout") {
-        options.timeout = reader.duration(node, "timeout");
+        options.timeout = reader.limit(node, "timeout");
     }
     if let Some(node) = fields.get("continue_on_error") {
         options.continue_on_error = reader.truth(node, "continue_on_error").unwrap_or_default();

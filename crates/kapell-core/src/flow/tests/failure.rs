@@ -63,6 +63,24 @@ fn finish_lets_running_steps_end_and_starts_no_more() {
 }
 
 #[test]
+fn finish_starts_nothing_whose_condition_is_still_being_checked() {
+    let run = Sim::of(
+        "on_failure: finish
+steps:
+  - {name: bad, command: x}
+  - {name: checking, command: x, when: 'true'}
+  - {name: checked, command: x, preconditions: ['true']}",
+    )
+    .play("bad", Script::exits(&[1]))
+    .play("checking", Script::default().check_lasts(Some(50)))
+    .play("checked", Script::default().check_lasts(Some(50)))
+    .run();
+    assert_eq!(run.commands("checking"), ["0 when"]);
+    assert_eq!(run.commands("checked"), ["0 check 0", "50 main"], "it runs: it may end");
+    assert_eq!(run.states(), ["failed", "cancelled", "succeeded"]);
+}
+
+#[test]
 fn finish_repeats_no_attempt() {
     let text = "on_failure: finish
 steps:

@@ -134,6 +134,20 @@ fn an_interrupt_ends_a_handler_and_is_not_forgotten() {
     assert_eq!(run.verdict, Some(Verdict::Interrupted(SIGINT)), "interrupted is not success");
     let want = "stopped: interrupted by SIGINT";
     assert_eq!(run.reason("handlers.success", Kind::NodeCancelled), want);
+    assert_eq!(run.state("handlers.exit"), State::Succeeded, "cleaning up is owed in any case");
+}
+
+#[test]
+fn an_interrupt_of_a_handler_is_named_also_after_a_failure() {
+    let run = Sim::of(HANDLED)
+        .play("a", Script::exits(&[1]))
+        .play("handlers.failure", Script::hangs())
+        .at(25, stop(SIGINT))
+        .run();
+    let want = "stopped: interrupted by SIGINT";
+    assert_eq!(run.reason("handlers.failure", Kind::NodeCancelled), want);
+    assert_eq!(run.state("handlers.exit"), State::Succeeded);
+    assert_eq!(run.verdict.map(Verdict::exit_code), Some(1), "the failure came first");
 }
 
 #[test]

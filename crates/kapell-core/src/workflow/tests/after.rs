@@ -97,3 +97,16 @@ fn a_cycle_through_what_after_stands_for_is_told_at_the_step() {
     let want = format!("3:38: steps wait for each other: child → b → child {HELP}");
     assert_eq!(wrong(text), [want]);
 }
+
+#[test]
+fn after_may_not_stand_for_millions_of_dependencies() {
+    let mut text = String::from("steps:\n  - {name: c0}\n");
+    for at in 1..3_000 {
+        text.push_str(&format!("  - {{name: c{at}, depends: c{}}}\n", at - 1));
+    }
+    for at in 0..1_000 {
+        text.push_str(&format!("  - {{name: a{at}, after: c0}}\n"));
+    }
+    let problems = crate::workflow::load(text.as_bytes(), "x").unwrap_err();
+    assert!(problems[0].message.contains("more than 2000000 dependencies"), "{}", problems[0]);
+}

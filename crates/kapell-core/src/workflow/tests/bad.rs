@@ -276,3 +276,25 @@ fn a_file_that_is_no_text_is_refused() {
     let want = "2:8: the file is not UTF-8 text (save it as UTF-8)";
     assert_eq!(super::shown(&problems), [want]);
 }
+
+#[test]
+fn no_time_at_all_is_refused() {
+    let problems =
+        crate::workflow::load(b"timeout: 0\nsteps: [{name: a, timeout: 0s}]\n", "x").unwrap_err();
+    let places: Vec<_> =
+        problems.iter().map(|problem| (problem.span.line, problem.message.as_str())).collect();
+    assert_eq!(
+        places,
+        [(1, "timeout leaves no time at all"), (2, "timeout leaves no time at all")]
+    );
+}
+
+#[test]
+fn a_step_cannot_take_the_name_of_a_handler() {
+    let text = b"steps: [{name: handlers.exit}]\nhandlers: {exit: x}\n";
+    let problems = crate::workflow::load(text, "x").unwrap_err();
+    assert_eq!(
+        problems[0].to_string(),
+        "1:16: `handlers.exit` is the name of a handler (rename the step)"
+    );
+}

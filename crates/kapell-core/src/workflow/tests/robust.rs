@@ -129,7 +129,9 @@ fn collect(node: &Node<'_>, values: &mut Vec<String>) {
 fn check_values(text: &str) -> Result<(), TestCaseError> {
     if let (Some(want), Ok(documents)) = (values_by_library(text), parse(text)) {
         let mut got = Vec::new();
-        documents.iter().for_each(|document| collect(document, &mut got));
+        for document in &documents {
+            collect(document, &mut got);
+        }
         prop_assert_eq!(got, want);
     }
     Ok(())
