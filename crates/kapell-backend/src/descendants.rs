@@ -5,11 +5,16 @@
 
 use std::fs;
 use std::io;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
+
+use crate::wait::{self, Whom};
+
+/// How long a killed process may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Processes that have us as their parent, the dead ones not yet waited for included.
 pub(crate) fn children() -> Vec<Pid> {
@@ -66,38 +71,41 @@ fn is_zombie(pid: Pid) -> bool {
 
 /// Whether there is any child at all, dead or alive: one call to the kernel.
 pub(crate) fn any() -> bool {
-    let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-    !matches!(waitid(Id::All, peek), Err(Errno::ECHILD))
+    wait::peek(Whom::Any).is_ok()
 }
 
 /// Waits for dead children that nobody else waits for: orphans that fell to us.
 pub(crate) fn reap_orphans(is_ours: impl Fn(Pid) -> bool) {
-    let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-    while let Ok(status) = waitid(Id::All, peek) {
-        match status.pid() {
-            Some(pid) if status != WaitStatus::StillAlive && !is_ours(pid) => {
-                if waitpid(pid, Some(WaitPidFlag::WNOHANG)).is_err() {
-                    return;
-                }
-            }
-            Some(_) | None => return,
+    while let Ok(Some(dead)) = wait::peek(Whom::Any) {
+        if is_ours(dead.pid) || wait::reap(Whom::Pid(dead.pid)).is_err() {
+            return;
         }
     }
 }
 
-/// Ends every descendant now. Orphans fall to us in waves, so one round is not enough.
-pub(crate) fn kill_all() {
+/// Ends every descendant now but those that are spared. Orphans fall to us in waves, so one round
+/// is not enough. What we may not end, or what does not end, is left after a while.
+pub(crate) fn kill_all(spared: &[Pid]) {
+    let deadline = Instant::now() + PATIENCE;
     loop {
-        let pids = children();
-        if pids.is_empty() {
+        let mut pids = children();
+        // A process that we may not signal (it became another user's) will not end for us.
+        pids.retain(|pid| {
+            !spared.contains(pid) && kill(*pid, Signal::SIGKILL) != Err(Errno::EPERM)
+        });
+        let gone = |pid: &Pid| !matches!(wait::reap(Whom::Pid(*pid)), Ok(None));
+        pids.retain(|pid| !gone(pid));
+        if pids.is_empty() && children().iter().all(|pid| spared.contains(pid) || may_not_end(*pid))
+        {
             return;
         }
-        for &pid in &pids {
-            // It may be dead already; then waiting for it is all there is to do.
-            let _gone = kill(pid, Signal::SIGKILL);
+        if Instant::now() > deadline {
+            return;
         }
-        for pid in pids {
-            let _gone = waitpid(pid, None);
-        }
+        std::thread::sleep(Duration::from_micros(200));
     }
+}
+
+fn may_not_end(pid: Pid) -> bool {
+    kill(pid, None) == Err(Errno::EPERM)
 }

@@ -6,4 +6,5 @@ pub mod supervisor;
 
 mod descendants;
 mod spawn;
+mod wait;
 mod watched;

@@ -16,6 +16,8 @@ use crate::executor::{Control, Ended, Error, Executor, Exit, Job, Later, Output,
 use crate::spawn::{Order, Spawned, Spawner};
 use crate::watched::Watched;
 
+/// How often it is looked whether a group is gone.
+const GROUP_INTERVAL: Duration = Duration::from_millis(5);
 /// How long the output of a command that has ended may stay open before it is left to linger.
 const DRAIN_LIMIT: Duration = Duration::from_millis(200);
 
@@ -65,16 +67,15 @@ impl Local {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the end of a command, and now and then for orphans that fell to us meanwhile.
-    async fn exit_of(&self, watched: &mut Watched) -> io::Result<Exit> {
+    /// Waits now and then for orphans that fell to us while no command ended. Never resolves.
+    pub async fn reap_now_and_then(&self) {
+        if !self.owns_all {
+            std::future::pending::<()>().await;
+        }
         let mut now_and_then = tokio::time::interval(REAP_INTERVAL);
-        now_and_then.reset();
         loop {
-            tokio::select! {
-                biased;
-                exit = poll_fn(|cx| watched.poll_exit(cx)) => return exit,
-                _ = now_and_then.tick(), if self.owns_all => self.reap_orphans(),
-            }
+            now_and_then.tick().await;
+            self.reap_orphans();
         }
     }
 
@@ -99,7 +100,7 @@ impl Local {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         if self.owns_all {
-            descendants::kill_all();
+            descendants::kill_all(&[]);
         }
         for &(pid, send) in &left {
             let _gone = send(pid, Signal::SIGKILL);
@@ -161,6 +162,14 @@ fn explain(program: &OsStr, job: &Job, error: &io::Error) -> Error {
         io::ErrorKind::NotFound => Error::NotFound { program, hint: " in PATH" },
         io::ErrorKind::PermissionDenied => Error::NotExecutable { program },
         io::ErrorKind::ArgumentListTooLong => Error::TooLarge { program },
+        _ if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::EAGAIN)) => {
+            Error::NotStarted {
+                program,
+                reason: format!(
+                    "{error}; lower the number of workers, or raise the limits of `ulimit -n` and `ulimit -u`"
+                ),
+            }
+        }
         _ => Error::NotStarted { program, reason: error.to_string() },
     }
 }
@@ -190,11 +199,16 @@ impl Control for Group {
 }
 
 async fn watch(local: Local, mut watched: Watched, group: Arc<Group>) -> Result<Ended, Error> {
-    let status = local.exit_of(&mut watched).await;
-    group.gone.store(true, Ordering::Relaxed);
+    let status = poll_fn(|cx| watched.poll_exit(cx)).await;
     local.known().running.remove(&group.pid.as_raw());
     let exit = status.map_err(|error| Error::Lost { reason: error.to_string() })?;
-    end_rest_of_group(&group, exit);
+    if group.told.load(Ordering::Relaxed) {
+        group_ended(&local, &mut watched, &group).await;
+    } else if exit != Exit::Code(0) {
+        // A command that failed takes its background processes with it.
+        let _gone = killpg(group.pid, Signal::SIGTERM);
+    }
+    group.gone.store(true, Ordering::Relaxed);
     local.reap_orphans();
     let mut lingering: Option<Later<()>> = None;
     if watched.is_open() {
@@ -207,12 +221,16 @@ async fn watch(local: Local, mut watched: Watched, group: Arc<Group>) -> Result<
     Ok(Ended { exit, lingering })
 }
 
-/// A command that failed or was told to end takes its background processes with it.
-fn end_rest_of_group(group: &Group, exit: Exit) {
-    if group.told.load(Ordering::Relaxed) {
-        let _gone = killpg(group.pid, Signal::SIGKILL);
-    } else if exit != Exit::Code(0) {
-        let _gone = killpg(group.pid, Signal::SIGTERM);
+/// Waits until a group that was told to end is gone. A shell ends at once where what it started
+/// may need its grace; when that is over, whoever told them ends them.
+async fn group_ended(local: &Local, watched: &mut Watched, group: &Group) {
+    while killpg(group.pid, None).is_ok() {
+        local.reap_orphans();
+        tokio::select! {
+            biased;
+            () = poll_fn(|cx| watched.poll_drained(cx)), if watched.is_open() => {}
+            () = tokio::time::sleep(GROUP_INTERVAL) => {}
+        }
     }
 }
 

@@ -12,14 +12,14 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::unistd::{Pid, pipe2};
 
 /// Signals for which this process may have handlers, or which it ignores.
-const HANDLED: [c_int; 8] = [
+const HANDLED: [c_int; 9] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -28,7 +28,10 @@ const HANDLED: [c_int; 8] = [
     libc::SIGCHLD,
     libc::SIGWINCH,
     libc::SIGTTOU,
+    libc::SIGTTIN,
 ];
+/// Of these, signals that we ignore for ourselves: a child must not inherit that.
+const IGNORED_BY_US: [c_int; 3] = [libc::SIGPIPE, libc::SIGTTOU, libc::SIGTTIN];
 /// What the child needs until it executes its program, with room to spare.
 const STACK: usize = 64 << 10;
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -58,6 +61,10 @@ pub(crate) struct Spawned {
 pub(crate) struct Spawner {
     nothing: OnceLock<File>,
     inherited: OnceLock<Vec<CString>>,
+    /// Signals that a child resets.
+    reset: OnceLock<Vec<c_int>>,
+    /// How many descriptors a child may have, if we allowed ourselves more.
+    descriptors: OnceLock<Option<libc::rlimit>>,
     /// Where programs were found in PATH.
     found: Mutex<BTreeMap<OsString, CString>>,
     stack: Mutex<Vec<u8>>,
@@ -73,6 +80,8 @@ struct Child<'a> {
     programs: &'a [CString],
     argv: *const *const c_char,
     envp: *const *const c_char,
+    reset: &'a [c_int],
+    descriptors: *const libc::rlimit,
     /// Why none could be executed.
     errno: c_int,
     /// Which one is being executed.
@@ -81,14 +90,42 @@ struct Child<'a> {
 
 impl Spawner {
     pub(crate) fn spawn(&self, order: &Order<'_>) -> io::Result<Spawned> {
-        let program = c_string(order.program)?;
-        let (programs, searched) = self.candidates(order, &program);
-        let mut argv = vec![program];
+        if order.program.as_bytes().contains(&b'/') {
+            return self
+                .spawn_one_of(order, &[c_string(order.program)?])
+                .map(|(spawned, _)| spawned);
+        }
+        let may_remember = !order.env.iter().any(|(name, _)| name == "PATH");
+        let remembered = self.found().get(order.program).filter(|_| may_remember).cloned();
+        if let Some(path) = remembered
+            && let Ok((spawned, _)) = self.spawn_one_of(order, &[path])
+        {
+            return Ok(spawned);
+        }
+        let candidates = candidates(order);
+        let (spawned, chosen) = self.spawn_one_of(order, &candidates)?;
+        if may_remember {
+            self.found().insert(order.program.to_owned(), candidates[chosen].clone());
+        }
+        Ok(spawned)
+    }
+
+    fn found(&self) -> MutexGuard<'_, BTreeMap<OsString, CString>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the first of `programs` that can be executed, and tells which.
+    fn spawn_one_of(
+        &self,
+        order: &Order<'_>,
+        programs: &[CString],
+    ) -> io::Result<(Spawned, usize)> {
+        let mut argv = vec![c_string(order.program)?];
         for arg in order.args {
             argv.push(c_string(arg)?);
         }
-        let own = own_variables(order.env)?;
-        let envp = self.environment(order.env, &own);
+        let own = own_variables(order)?;
+        let envp = self.environment(&own);
         let dir = order.dir.map(|dir| c_string(dir.as_os_str())).transpose()?;
         let (stdout, child_stdout) = output_pipe()?;
         let (stderr, child_stderr) = output_pipe()?;
@@ -98,21 +135,20 @@ impl Spawner {
             stdout: child_stdout.as_raw_fd(),
             stderr: child_stderr.as_raw_fd(),
             dir: dir.as_ref().map_or(std::ptr::null(), |dir| dir.as_ptr()),
-            programs: &programs,
+            programs,
+            reset: self.reset.get_or_init(signals_to_reset),
+            descriptors: self
+                .descriptors
+                .get_or_init(allow_more_descriptors)
+                .as_ref()
+                .map_or(std::ptr::null(), std::ptr::from_ref),
             argv: argv.as_ptr(),
             envp: envp.as_ptr(),
             errno: 0,
             chosen: 0,
         };
         let (pid, process) = self.clone_process(&mut child)?;
-        if searched {
-            let path = programs[child.chosen].clone();
-            self.found
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(order.program.to_owned(), path);
-        }
-        Ok(Spawned { pid, process, stdout, stderr })
+        Ok((Spawned { pid, process, stdout, stderr }, child.chosen))
     }
 
     fn nothing(&self) -> io::Result<&File> {
@@ -123,43 +159,18 @@ impl Spawner {
         Ok(self.nothing.get_or_init(|| file))
     }
 
-    /// Where the program may be; true if it was looked for in PATH and is worth remembering.
-    fn candidates(&self, order: &Order<'_>, program: &CStr) -> (Vec<CString>, bool) {
-        let bytes = order.program.as_bytes();
-        if bytes.contains(&b'/') {
-            return (vec![program.to_owned()], false);
-        }
-        let own_path =
-            order.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
-        let may_remember = own_path.is_none();
-        let remembered =
-            self.found.lock().unwrap_or_else(PoisonError::into_inner).get(order.program).cloned();
-        if let Some(path) = remembered.filter(|path| may_remember && is_there(path)) {
-            return (vec![path], false);
-        }
-        let path =
-            own_path.or_else(|| std::env::var_os("PATH")).unwrap_or_else(|| DEFAULT_PATH.into());
-        let candidates = std::env::split_paths(&path)
-            .filter_map(|dir| {
-                let dir = if dir.as_os_str().is_empty() { Path::new(".").to_owned() } else { dir };
-                CString::new(dir.join(order.program).into_os_string().into_vec()).ok()
-            })
-            .collect();
-        (candidates, may_remember)
-    }
-
     /// Pointers to all variables: our own environment, with the step's over it.
-    fn environment(&self, env: &[(OsString, OsString)], own: &[CString]) -> Vec<*const c_char> {
+    fn environment(&self, own: &BTreeMap<&OsStr, CString>) -> Vec<*const c_char> {
         let inherited = self.inherited.get_or_init(|| {
             let variables = std::env::vars_os().map(|(name, value)| variable(&name, &value));
             variables.filter_map(Result::ok).collect()
         });
         let is_replaced = |entry: &CStr| {
             let name = entry.to_bytes().split(|&byte| byte == b'=').next().unwrap_or_default();
-            env.iter().any(|(other, _)| other.as_bytes() == name)
+            own.contains_key(OsStr::from_bytes(name))
         };
-        let kept = inherited.iter().filter(|entry| env.is_empty() || !is_replaced(entry));
-        pointers(kept.map(CString::as_c_str).chain(own.iter().map(CString::as_c_str)))
+        let kept = inherited.iter().filter(|entry| own.is_empty() || !is_replaced(entry));
+        pointers(kept.map(CString::as_c_str).chain(own.values().map(CString::as_c_str)))
     }
 
     fn clone_process(&self, child: &mut Child<'_>) -> io::Result<(Pid, OwnedFd)> {
@@ -211,10 +222,14 @@ extern "C" fn execute(argument: *mut c_void) -> c_int {
     unsafe {
         let child = &mut *argument.cast::<Child<'_>>();
         let default = libc::sigaction { sa_sigaction: libc::SIG_DFL, ..std::mem::zeroed() };
-        for signal in HANDLED {
+        for &signal in child.reset {
             libc::sigaction(signal, &raw const default, std::ptr::null_mut());
         }
-        let prepared = libc::setpgid(0, 0) == 0
+        if !child.descriptors.is_null() {
+            libc::setrlimit(libc::RLIMIT_NOFILE, child.descriptors);
+        }
+        // A session of its own: whoever asks for the terminal is refused instead of stopped for ever.
+        let prepared = libc::setsid() >= 0
             && libc::dup2(child.stdin, 0) >= 0
             && libc::dup2(child.stdout, 1) >= 0
             && libc::dup2(child.stderr, 2) >= 0
@@ -245,8 +260,47 @@ extern "C" fn execute(argument: *mut c_void) -> c_int {
     }
 }
 
-fn is_there(path: &CStr) -> bool {
-    nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
+/// The signals that we handle or ignore for ourselves. What we were started to ignore stays so.
+fn signals_to_reset() -> Vec<c_int> {
+    let is_ignored = |signal: c_int| {
+        #[expect(unsafe_code, reason = "asks what happens on a signal and changes nothing")]
+        unsafe {
+            let mut now: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut now);
+            now.sa_sigaction == libc::SIG_IGN
+        }
+    };
+    HANDLED
+        .into_iter()
+        .filter(|signal| IGNORED_BY_US.contains(signal) || !is_ignored(*signal))
+        .collect()
+}
+
+/// Takes as many descriptors as we may have: three a running step. Tells what it was before.
+fn allow_more_descriptors() -> Option<libc::rlimit> {
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    #[expect(unsafe_code, reason = "reads and raises a limit of this process")]
+    let raised = unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut before) == 0
+            && before.rlim_cur < before.rlim_max
+            && libc::setrlimit(
+                libc::RLIMIT_NOFILE,
+                &libc::rlimit { rlim_cur: before.rlim_max, ..before },
+            ) == 0
+    };
+    raised.then_some(before)
+}
+
+/// Where PATH has the program, if it is there: the step's own PATH, else ours.
+fn candidates(order: &Order<'_>) -> Vec<CString> {
+    let own = order.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let path = own.or_else(|| std::env::var_os("PATH")).unwrap_or_else(|| DEFAULT_PATH.into());
+    std::env::split_paths(&path)
+        .filter_map(|dir| {
+            let dir = if dir.as_os_str().is_empty() { Path::new(".").to_owned() } else { dir };
+            CString::new(dir.join(order.program).into_os_string().into_vec()).ok()
+        })
+        .collect()
 }
 
 fn c_string(text: &OsStr) -> io::Result<CString> {
@@ -261,14 +315,18 @@ fn variable(name: &OsStr, value: &OsStr) -> io::Result<CString> {
     c_string(&entry)
 }
 
-/// A step's variables; of several with one name the last counts.
-fn own_variables(env: &[(OsString, OsString)]) -> io::Result<Vec<CString>> {
-    let last = |at: usize, name: &OsString| !env[at + 1..].iter().any(|(later, _)| later == name);
-    env.iter()
-        .enumerate()
-        .filter(|(at, (name, _))| last(*at, name))
-        .map(|(_, (name, value))| variable(name, value))
-        .collect()
+/// A step's variables by name; of several with one name the last counts. Who is put into another
+/// directory is told so, as a shell would.
+fn own_variables<'a>(order: &Order<'a>) -> io::Result<BTreeMap<&'a OsStr, CString>> {
+    let mut own = BTreeMap::new();
+    if let Some(dir) = order.dir {
+        let whole = std::path::absolute(dir)?;
+        own.insert(OsStr::new("PWD"), variable(OsStr::new("PWD"), whole.as_os_str())?);
+    }
+    for (name, value) in order.env {
+        own.insert(name.as_os_str(), variable(name, value)?);
+    }
+    Ok(own)
 }
 
 fn pointers<'a>(texts: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {

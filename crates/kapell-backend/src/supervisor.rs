@@ -7,26 +7,40 @@
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::sys::signal::{
     SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, kill, sigaction, sigprocmask,
 };
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, pipe2, write};
 
 use crate::descendants;
+use crate::executor::Exit;
+use crate::wait::{self, Whom};
 
 /// Signals that ask the run to end, handed on to the worker.
 const HANDED_ON: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
+/// Signals that come together are one wish: some senders signal a process and its group.
+pub const SAME_WISH: Duration = Duration::from_millis(250);
+/// How long a worker may take to end after the second wish.
+const STUCK_SECONDS: u32 = 3;
+
 /// The worker's end of the line to its supervisor: one byte a signal, the end when it is gone.
 #[derive(Debug)]
-pub struct Lifeline(OwnedFd);
+pub struct Lifeline {
+    line: OwnedFd,
+    heeded: Vec<i32>,
+}
 
 impl Lifeline {
     pub fn into_fd(self) -> OwnedFd {
-        self.0
+        self.line
+    }
+
+    /// Whether a signal that asks to end is to be heeded: not if we were started with it ignored.
+    pub fn heeds(&self, signal: i32) -> bool {
+        self.heeded.contains(&signal)
     }
 }
 
@@ -35,14 +49,24 @@ impl Lifeline {
 /// Must be called before the process has a second thread.
 pub fn split() -> io::Result<Lifeline> {
     let (read, line) = pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    // Whoever started us may have it ignored, and then nobody could be waited for.
+    set(Signal::SIGCHLD, SigHandler::SigDfl)?;
     let mut watched = SigSet::empty();
     watched.add(Signal::SIGCHLD);
+    watched.add(Signal::SIGALRM);
     watched.add(Signal::SIGTSTP);
-    for signal in HANDED_ON {
+    // `nohup` is heeded. An ignored SIGINT is not: scripts start what is in the background with
+    // it ignored, and still mean it when they send one.
+    let nohup = is_ignored(Signal::SIGHUP);
+    let heeded = HANDED_ON.into_iter().filter(|&signal| signal != Signal::SIGHUP || !nohup);
+    let heeded: Vec<Signal> = heeded.collect();
+    for &signal in &heeded {
         watched.add(signal);
     }
     let mut before = SigSet::empty();
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&watched), Some(&mut before))?;
+    // Children of a program that became us by `exec` are not ours to end.
+    let strangers = descendants::children();
     become_subreaper();
     #[expect(unsafe_code, reason = "the process has one thread, so the child may do anything")]
     let forked = unsafe { fork() }?;
@@ -52,31 +76,44 @@ pub fn split() -> io::Result<Lifeline> {
             become_subreaper();
             leave_group()?;
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
-            Ok(Lifeline(read))
+            let heeded = heeded.into_iter().map(|signal| signal as i32).collect();
+            Ok(Lifeline { line: read, heeded })
         }
         ForkResult::Parent { child } => {
             drop(read);
             // Told apart from the worker by name, so that killing "kapell" by name leaves one of us.
             let _cosmetic = fs::write("/proc/self/comm", "supervisor");
-            let status = watch(child, &watched, &line);
-            descendants::kill_all();
-            std::process::exit(exit_code(status))
+            let exit = watch(child, &watched, &line);
+            descendants::kill_all(&strangers);
+            std::process::exit(exit_code(exit))
         }
     }
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    #[expect(unsafe_code, reason = "asks what happens on a signal and changes nothing")]
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal as i32, std::ptr::null(), &raw mut now);
+        now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+fn set(signal: Signal, handler: SigHandler) -> io::Result<()> {
+    let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+    #[expect(unsafe_code, reason = "no handler of ours is installed that could run at a bad time")]
+    unsafe { sigaction(signal, &action) }?;
+    Ok(())
 }
 
 /// Gives the worker a process group of its own, so that a signal to the supervisor's group, a
 /// SIGKILL above all, never hits both, and Ctrl-C comes once.
 fn leave_group() -> io::Result<()> {
     nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-    // Writing to a terminal from the background is stopped on some terminals unless refused.
-    let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
-    #[expect(
-        unsafe_code,
-        reason = "ignoring a signal installs no code that could run at a bad time"
-    )]
-    unsafe { sigaction(Signal::SIGTTOU, &ignore) }?;
-    Ok(())
+    // A background process that writes to its terminal, or reads from it, is stopped unless it
+    // refuses: then writing works, and reading is an error.
+    set(Signal::SIGTTOU, SigHandler::SigIgn)?;
+    set(Signal::SIGTTIN, SigHandler::SigIgn)
 }
 
 /// Makes orphans below us fall to us instead of to the system.
@@ -88,19 +125,27 @@ fn become_subreaper() {
     }
 }
 
-fn watch(worker: Pid, watched: &SigSet, line: &OwnedFd) -> WaitStatus {
+fn watch(worker: Pid, watched: &SigSet, line: &OwnedFd) -> Exit {
+    let mut first: Option<Instant> = None;
     loop {
         match watched.wait() {
             Ok(Signal::SIGCHLD) => {
-                if let Some(status) = reap(worker) {
-                    return status;
+                if let Some(exit) = reap(worker) {
+                    return exit;
                 }
             }
             Ok(Signal::SIGTSTP) => pause(worker),
+            Ok(Signal::SIGALRM) => {
+                let _gone = kill(worker, Signal::SIGKILL);
+            }
             Ok(signal) => {
                 let number = u8::try_from(signal as i32).unwrap_or(15);
                 // The worker may be gone; its end is the next thing we hear of.
                 let _told = write(line, &[number]);
+                // A worker that does not even heed the second wish is stuck.
+                if first.get_or_insert_with(Instant::now).elapsed() > SAME_WISH {
+                    let _earlier = nix::unistd::alarm::set(STUCK_SECONDS);
+                }
             }
             Err(_) => {}
         }
@@ -115,32 +160,26 @@ fn pause(worker: Pid) {
 }
 
 /// Waits for all that has died; tells if the worker has.
-fn reap(worker: Pid) -> Option<WaitStatus> {
-    loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return None,
-            Ok(status) if status.pid() == Some(worker) => return Some(status),
-            Ok(_) | Err(_) => {}
+fn reap(worker: Pid) -> Option<Exit> {
+    while let Ok(Some(dead)) = wait::reap(Whom::Any) {
+        if dead.pid == worker {
+            return Some(dead.exit);
         }
     }
+    None
 }
 
-fn exit_code(status: WaitStatus) -> i32 {
-    match status {
-        WaitStatus::Exited(_, code) => code,
-        WaitStatus::Signaled(_, signal, _) => {
+fn exit_code(exit: Exit) -> i32 {
+    match exit {
+        Exit::Code(code) => code,
+        Exit::Signal(signal) => {
             let text = format!(
-                "kapell: the worker process was ended by {signal}; all its steps were ended too\n"
+                "kapell: the worker process was ended by signal {signal}; all its steps were ended too\n"
             );
             let _told = io::stderr().write_all(text.as_bytes());
             show_cursor();
-            128 + signal as i32
+            128 + signal
         }
-        WaitStatus::Stopped(..)
-        | WaitStatus::PtraceEvent(..)
-        | WaitStatus::PtraceSyscall(_)
-        | WaitStatus::Continued(_)
-        | WaitStatus::StillAlive => 1,
     }
 }
 
@@ -154,5 +193,5 @@ pub fn show_cursor() {
 
 /// Ends everything below this process, for a worker whose supervisor is gone.
 pub fn kill_descendants() {
-    descendants::kill_all();
+    descendants::kill_all(&[]);
 }

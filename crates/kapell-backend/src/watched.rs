@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use nix::errno::Errno;
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::executor::{Exit, Output, Stream};
 use crate::spawn::Spawned;
+use crate::wait::{self, Whom};
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
@@ -157,11 +157,5 @@ fn look(
 
 /// Waits for the process without blocking; none if it has not ended.
 fn reap(process: &OwnedFd) -> io::Result<Option<Exit>> {
-    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG;
-    match waitid(Id::PIDFd(process.as_fd()), flags) {
-        Ok(WaitStatus::Exited(_, code)) => Ok(Some(Exit::Code(code))),
-        Ok(WaitStatus::Signaled(_, signal, _)) => Ok(Some(Exit::Signal(signal as i32))),
-        Ok(_) | Err(Errno::EINTR) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
+    Ok(wait::reap(Whom::Handle(process))?.map(|dead| dead.exit))
 }

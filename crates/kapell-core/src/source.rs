@@ -35,15 +35,32 @@ pub struct Problem {
     pub message: String,
     /// What would be right.
     pub help: Option<String>,
+    /// How many problems like it this one stands for, which are not told; 0 if it is one itself.
+    pub left_out: usize,
 }
 
 impl Problem {
     pub fn error(span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, span, message: message.into(), help: None }
+        Self { severity: Severity::Error, span, message: message.into(), help: None, left_out: 0 }
     }
 
     pub fn warning(span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(span, message) }
+    }
+
+    /// What stands for problems that are not told one by one, if there are any.
+    pub fn more(errors: usize, warnings: usize) -> Option<Self> {
+        let message = match errors + warnings {
+            0 => return None,
+            1 => "and 1 more problem".to_owned(),
+            more => format!("and {more} more problems"),
+        };
+        let more = if errors > 0 {
+            Self { left_out: errors, ..Self::error(Span::START, message) }
+        } else {
+            Self { left_out: warnings, ..Self::warning(Span::START, message) }
+        };
+        Some(more)
     }
 
     #[must_use]
@@ -59,6 +76,9 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.left_out > 0 {
+            return f.write_str(&self.message);
+        }
         write!(f, "{}:{}: {}", self.span.line, self.span.column, self.message)?;
         match &self.help {
             Some(help) => write!(f, " ({help})"),

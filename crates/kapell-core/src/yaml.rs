@@ -187,6 +187,9 @@ struct Tree<'a> {
     open: Vec<Open<'a>>,
     anchors: FxHashMap<usize, Node<'a>>,
     aliased: usize,
+    /// How many values there are, and how many of them were copied because of an anchor.
+    created: usize,
+    anchored: usize,
 }
 
 impl<'a> Tree<'a> {
@@ -194,7 +197,7 @@ impl<'a> Tree<'a> {
         match event {
             Event::Scalar(text, style, anchor, _tag) => {
                 let plain = style == ScalarStyle::Plain;
-                self.add(Node { span, value: Value::Scalar(Scalar { text, plain }) }, anchor);
+                self.add(Node { span, value: Value::Scalar(Scalar { text, plain }) }, anchor)?;
             }
             Event::SequenceStart(anchor, _tag) => self.begin(span, anchor, false)?,
             Event::MappingStart(anchor, _tag) => self.begin(span, anchor, true)?,
@@ -220,8 +223,7 @@ impl<'a> Tree<'a> {
     fn end(&mut self) -> Result<(), Problem> {
         let Some(Open { span, anchor, is_map, items }) = self.open.pop() else { return Ok(()) };
         let value = if is_map { Value::Map(Self::pair_up(items)?) } else { Value::List(items) };
-        self.add(Node { span, value }, anchor);
-        Ok(())
+        self.add(Node { span, value }, anchor)
     }
 
     /// Makes entries of keys and values, with `<<: *base` replaced by what the base has.
@@ -274,18 +276,29 @@ impl<'a> Tree<'a> {
             .help("write the values out, or use fewer aliases of aliases"));
         }
         let node = node.clone();
-        self.add(node, 0);
-        Ok(())
+        self.add(node, 0)
     }
 
-    fn add(&mut self, node: Node<'a>, anchor: usize) {
+    fn add(&mut self, node: Node<'a>, anchor: usize) -> Result<(), Problem> {
+        self.created += 1;
         if anchor > 0 {
+            // Side by side, anchors hold no more than there is; within each other they would
+            // multiply it.
+            self.anchored += node.count();
+            if self.anchored > self.created + MAX_ALIASED_NODES {
+                let message = format!(
+                    "anchors within anchors hold more than {MAX_ALIASED_NODES} values again"
+                );
+                return Err(Problem::error(node.span, message)
+                    .help("remove the anchors that no alias uses"));
+            }
             self.anchors.insert(anchor, node.clone());
         }
         match self.open.last_mut() {
             Some(open) => open.items.push(node),
             None => self.documents.push(node),
         }
+        Ok(())
     }
 }
 
@@ -340,6 +353,25 @@ mod tests {
         }
         let problem = parse(&text).unwrap_err();
         assert!(problem.message.contains("aliases unfold"), "{problem}");
+    }
+
+    #[test]
+    fn anchors_within_anchors_do_not_multiply_the_file() {
+        let opened: String = (0..60).map(|level| format!("&a{level} [")).collect();
+        let scalars = "x,".repeat(100_000);
+        let text = format!("steps: {opened}{scalars}{}\n", "]".repeat(60));
+        let problem = parse(&text).unwrap_err();
+        assert!(problem.message.starts_with("anchors within anchors"), "{problem}");
+    }
+
+    #[test]
+    fn anchors_side_by_side_are_as_many_as_one_likes() {
+        let list: String = (0..150_000).map(|at| format!("&a{at} x,")).collect();
+        let text = format!("[{list}]");
+        let Value::List(items) = only(&text).value else { panic!() };
+        assert_eq!(items.len(), 150_000);
+        let one = format!("&all [{}]", "x,".repeat(300_000));
+        assert!(parse(&one).is_ok());
     }
 
     #[test]

@@ -2,4 +2,5 @@
 //! decides into I/O.
 
 pub mod flow;
+pub mod stdio;
 pub mod system;

@@ -26,6 +26,11 @@ impl Clock for SystemClock {
     }
 }
 
+/// Who we are.
+pub fn user() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
+
 /// Numbers that nobody else has.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemIds;

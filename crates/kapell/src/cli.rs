@@ -8,8 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(name = "kapell", version, propagate_version = true, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// Settings file, instead of the user's own
-    #[arg(long, global = true, value_name = "FILE", env = "KAPELL_CONFIG")]
+    /// Settings file, instead of the user's own [env: KAPELL_CONFIG=]
+    #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Where history and other state is kept
     #[arg(long, global = true, value_name = "DIR")]

@@ -2,13 +2,15 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum as _;
 use kapell_core::source::{Problem, closest};
 use kapell_core::workflow::{parse_duration, show_duration};
 use kapell_core::yaml::{self, Value};
+use kapell_node::flow::History;
+use kapell_node::system::user;
 
 use crate::cli::Logger;
 use crate::problems::BadFile;
@@ -51,6 +53,10 @@ pub(crate) struct Config {
     pub(crate) history_runs: usize,
     pub(crate) history_age: Duration,
     pub(crate) output_limit_mib: u64,
+    /// Nobody said where, and there is no home: others may have made the directory.
+    pub(crate) state_dir_is_exposed: bool,
+    /// Flags that the next command needs too, to mean the same.
+    pub(crate) flags: Vec<(&'static str, PathBuf)>,
     origins: Vec<Origin>,
 }
 
@@ -153,10 +159,16 @@ impl Config {
                 .filter(|path| path.is_absolute())
                 .or_else(|| home.as_ref().map(|home| home.join(usual)))
         };
-        let fallback = || std::env::temp_dir().join(format!("kapell-{}", nix_uid()));
+        let own = below_home("XDG_STATE_HOME", ".local/state").map(|dir| dir.join("kapell"));
+        let fallback = || std::env::temp_dir().join(format!("kapell-{}", user()));
+        let flags = [("--config", file), ("--state-dir", state_dir)];
         let mut config = Self {
-            state_dir: below_home("XDG_STATE_HOME", ".local/state")
-                .map_or_else(fallback, |dir| dir.join("kapell")),
+            state_dir_is_exposed: own.is_none(),
+            flags: flags
+                .into_iter()
+                .filter_map(|(flag, path)| Some((flag, path?.to_owned())))
+                .collect(),
+            state_dir: own.unwrap_or_else(fallback),
             logger: Logger::Stream,
             workers: None,
             grace: Duration::from_secs(10),
@@ -167,14 +179,15 @@ impl Config {
         };
         let usual =
             below_home("XDG_CONFIG_HOME", ".config").map(|dir| dir.join("kapell/config.yaml"));
-        match (file, usual) {
+        let named = set("KAPELL_CONFIG");
+        match (file.or(named.as_deref()), usual) {
             (Some(file), _) => config.read(file)?,
             (None, Some(usual)) if usual.is_file() => config.read(&usual)?,
             (None, _) => {}
         }
         for (at, key) in KEYS.iter().enumerate() {
             let name = format!("KAPELL_{}", key.name.to_ascii_uppercase());
-            if let Some(value) = env(&name) {
+            if let Some(value) = env(&name).filter(|value| !value.is_empty()) {
                 let value = value.to_string_lossy().into_owned();
                 if let Err(want) = (key.set)(&mut config, &value) {
                     return Err(Error::Variable { name, value, want });
@@ -186,7 +199,21 @@ impl Config {
             dir.clone_into(&mut config.state_dir);
             config.mark("state_dir", Origin::Flag("--state-dir"));
         }
+        config.state_dir_is_exposed &= config.origins[0] == Origin::Default;
+        // Steps may run elsewhere, and the scripts among them are below it.
+        if let Ok(absolute) = path::absolute(&config.state_dir) {
+            config.state_dir = absolute;
+        }
         Ok(config)
+    }
+
+    /// The runs that were.
+    pub(crate) fn history(&self) -> History {
+        if self.state_dir_is_exposed {
+            History::below_exposed(&self.state_dir)
+        } else {
+            History::below(&self.state_dir)
+        }
     }
 
     fn mark(&mut self, name: &str, origin: Origin) {
@@ -255,12 +282,6 @@ impl Config {
     }
 }
 
-/// Who we are, for a directory that others may not take.
-fn nix_uid() -> u32 {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata("/proc/self").map_or(0, |us| us.uid())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,5 +343,20 @@ mod tests {
         assert_eq!(config.state_dir, Path::new("/h/.local/state/kapell"));
         let config = load(None, &[("HOME", "/h"), ("XDG_STATE_HOME", "/s")], None).unwrap();
         assert_eq!(config.state_dir, Path::new("/s/kapell"));
+        assert!(!config.state_dir_is_exposed);
+        let config = load(None, &[], None).unwrap();
+        assert!(config.state_dir_is_exposed && config.flags.is_empty());
+        let config = load(None, &[("KAPELL_STATE_DIR", "there")], None).unwrap();
+        assert!(!config.state_dir_is_exposed);
+        assert_eq!(config.state_dir, path::absolute("there").unwrap());
+        let config = load(None, &[("KAPELL_STATE_DIR", "there")], Some("flag")).unwrap();
+        assert_eq!(config.flags, [("--state-dir", PathBuf::from("flag"))]);
+    }
+
+    #[test]
+    fn an_empty_variable_is_not_set() {
+        let empty = ["KAPELL_CONFIG", "KAPELL_STATE_DIR", "KAPELL_WORKERS", "KAPELL_GRACE"];
+        let config = load(None, &empty.map(|name| (name, "")), None).unwrap();
+        assert!(config.entries().iter().all(|(_, _, origin)| origin == "default"), "{config:?}");
     }
 }

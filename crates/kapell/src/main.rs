@@ -9,10 +9,11 @@ mod process;
 mod summary;
 mod workflow;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use kapell_backend::executor::Stream;
+use kapell_node::stdio;
 
 use cli::{Cli, Command};
 use config::Config;
@@ -53,10 +54,10 @@ fn main() -> ExitCode {
 
 /// Writes to standard error. Nobody may be listening.
 fn say(text: &str) {
-    let _written = std::io::stderr().lock().write_all(text.as_bytes());
+    let _written = stdio::write_all(Stream::Stderr, text.as_bytes());
 }
 
 /// Writes data to standard output. Nobody may be listening.
 fn print(text: &str) {
-    let _written = std::io::stdout().lock().write_all(text.as_bytes());
+    let _written = stdio::write_all(Stream::Stdout, text.as_bytes());
 }

@@ -1,5 +1,6 @@
 //! Figures of a run in Prometheus' text format.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
@@ -7,10 +8,27 @@ use std::path::Path;
 use kapell_core::flow::{State, Verdict};
 use kapell_node::flow::Report;
 
-/// Writes the figures. Whoever reads the file meanwhile sees the old ones or the new ones.
-pub(crate) fn write(path: &Path, report: &Report) -> io::Result<()> {
+/// Finds out before a run whether its figures can be written.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let aside = aside(path);
+    std::fs::write(&aside, "")?;
+    // A run that is killed leaves nothing behind.
+    std::fs::remove_file(&aside)
+}
+
+/// Where the figures are put together: the same file system, so that they can be moved at once.
+fn aside(path: &Path) -> OsString {
     let mut aside = path.as_os_str().to_owned();
     aside.push(format!(".{}", std::process::id()));
+    aside
+}
+
+/// Writes the figures. Whoever reads the file meanwhile sees the old ones or the new ones.
+pub(crate) fn write(path: &Path, report: &Report) -> io::Result<()> {
+    let aside = aside(path);
     std::fs::write(&aside, text(report))?;
     std::fs::rename(&aside, path)
 }

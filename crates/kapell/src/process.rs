@@ -1,7 +1,5 @@
 //! `kapell process`: runs a workflow file.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, bail};
 use kapell_backend::supervisor::{self, Lifeline};
 use kapell_core::flow::{Selection, decisions};
@@ -22,10 +20,6 @@ use crate::logger::{self, Style};
 use crate::problems::BadFile;
 use crate::{BAD_INPUT, metrics, print, say, summary, workflow};
 
-/// A signal so soon after the first is the same wish: `timeout` signals the process and its group,
-/// and who signals all of our processes is heard by way of the supervisor too.
-const SAME_WISH: Duration = Duration::from_millis(200);
-
 pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
     // Before anything is read: the supervisor stays small, and there is one thread.
     let lifeline =
@@ -38,7 +32,7 @@ pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
     if args.logger.unwrap_or(config.logger) != Logger::None {
         workflow::show_warnings(&args.file, &loaded.warnings, &bytes);
     }
-    let history = History::below(&config.state_dir);
+    let history = config.history();
     let selection = select(args, &loaded.workflow)?;
     let earlier = earlier_run(args, &history)?;
     let digest = digest(&bytes);
@@ -59,6 +53,11 @@ pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
         Ok(params) => params,
         Err(wrong) => return Ok(refuse_params(args, &loaded.workflow, &wrong, bytes)),
     };
+    if let Some(story) = &earlier
+        && bind(args, &loaded.workflow, None).ok().as_ref() != Some(&params)
+    {
+        say(&format!("note: using the parameters of run {}\n", story.header.id));
+    }
     drop(bytes);
     let workers = args.workers.or(loaded.workflow.workers).or(config.workers).unwrap_or(5);
     let past = earlier.map(Story::past);
@@ -69,13 +68,14 @@ pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
         .params(params);
     let Some(lifeline) = lifeline else {
         let orchestrator = orchestrator.select(selection, past.clone());
-        let workflow = orchestrator.workflow();
-        print(&summary::dry_run(
-            workflow,
-            &decisions(workflow, &orchestrator.fates(), past.as_ref()),
-        ));
+        let (workflow, fates) = (orchestrator.workflow(), orchestrator.fates());
+        let decisions = decisions(workflow, &fates, past.as_ref());
+        print(&summary::dry_run(workflow, &fates, &decisions));
         return Ok(0);
     };
+    if let Some(path) = &args.metrics {
+        metrics::check(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
     orchestrator = orchestrator.select(selection, past).owning_all_children();
     if let Err(error) = orchestrator.journal_in(&history, &args.file, digest) {
         say(&format!(
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
     }
     let kind = args.logger.unwrap_or(config.logger);
     let report = conduct(orchestrator.logger(logger::make(kind)), lifeline)?;
-    finish(args, config, kind, &history, &report)
+    Ok(finish(args, config, kind, &history, &report))
 }
 
 fn refuse(path: String, problems: Vec<Problem>, bytes: Vec<u8>) -> u8 {
@@ -116,7 +116,7 @@ fn select(args: &Process, workflow: &Workflow) -> anyhow::Result<Selection> {
 fn earlier_run(args: &Process, history: &History) -> anyhow::Result<Option<Story>> {
     let picks = !args.from.is_empty() || !args.only.is_empty();
     let run = match args.resume.as_deref() {
-        None if picks => history.last(&args.file).ok(),
+        None if picks => history.last_ended(&args.file),
         None => None,
         Some("") => Some(history.last(&args.file)?),
         Some(id) => Some(history.find(id)?),
@@ -128,6 +128,11 @@ fn earlier_run(args: &Process, history: &History) -> anyhow::Result<Option<Story
     let story = run
         .story()
         .with_context(|| "choose another run with --resume=RUN, or run without --resume")?;
+    let file = std::fs::canonicalize(&args.file).unwrap_or_else(|_| args.file.clone());
+    let file = file.display().to_string();
+    if story.header.file != file {
+        bail!("run {} is one of `{}`, not of `{file}`", run.id, story.header.file);
+    }
     Ok(Some(story))
 }
 
@@ -193,20 +198,22 @@ fn conduct(orchestrator: Orchestrator, lifeline: Lifeline) -> anyhow::Result<Rep
         let stopper = orchestrator.stopper();
         tokio::select! {
             biased;
-            report = orchestrator.run() => Ok(report),
+            // Before the first step starts: a signal must not find us deaf.
             failed = watch(stopper, lifeline) => Err(failed),
+            report = orchestrator.run() => Ok(report),
         }
     })
 }
 
 /// Hands signals on. The first asks the steps to end, the second ends them.
 async fn watch(stopper: Stopper, lifeline: Lifeline) -> anyhow::Error {
-    let line = tokio::net::unix::pipe::Receiver::from_owned_fd(lifeline.into_fd());
-    let signals =
-        [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let listen =
+        |kind: SignalKind| lifeline.heeds(kind.as_raw_value()).then(|| signal(kind)).transpose();
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(listen) else {
         return anyhow::anyhow!("cannot listen for signals");
     };
+    let line = tokio::net::unix::pipe::Receiver::from_owned_fd(lifeline.into_fd());
     let Ok(mut line) = line else { return anyhow::anyhow!("cannot listen to the supervisor") };
     let mut first: Option<tokio::time::Instant> = None;
     loop {
@@ -221,40 +228,45 @@ async fn watch(stopper: Stopper, lifeline: Lifeline) -> anyhow::Error {
                     std::process::exit(128 + 9);
                 }
             },
-            Some(()) = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
-            Some(()) = terminate.recv() => SignalKind::terminate().as_raw_value(),
-            Some(()) = hangup.recv() => SignalKind::hangup().as_raw_value(),
+            () = heard(interrupt.as_mut()) => SignalKind::interrupt().as_raw_value(),
+            () = heard(terminate.as_mut()) => SignalKind::terminate().as_raw_value(),
+            () = heard(hangup.as_mut()) => SignalKind::hangup().as_raw_value(),
         };
         match first {
             None => {
                 first = Some(tokio::time::Instant::now());
                 stopper.stop(signal);
             }
-            Some(first) if first.elapsed() < SAME_WISH => {}
+            Some(first) if first.elapsed() < supervisor::SAME_WISH => {}
             Some(_) => stopper.kill(),
         }
     }
 }
 
+/// The next signal of a kind, never if that kind is not heeded.
+async fn heard(signal: Option<&mut tokio::signal::unix::Signal>) {
+    if let Some(signal) = signal
+        && signal.recv().await.is_some()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}
+
 /// What is left to do when all steps have ended.
-fn finish(
-    args: &Process,
-    config: &Config,
-    kind: Logger,
-    history: &History,
-    report: &Report,
-) -> anyhow::Result<u8> {
+fn finish(args: &Process, config: &Config, kind: Logger, history: &History, report: &Report) -> u8 {
     for problem in &report.problems {
         say(&format!("warning: {problem}\n"));
     }
     if kind != Logger::None {
-        say(&summary::of(report, &args.file, Style::of_stderr()));
+        say(&summary::of(report, &config.flags, &args.file, Style::of_stderr()));
     }
-    if let Some(path) = &args.metrics {
-        metrics::write(path, report)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
+    if let Some(path) = &args.metrics
+        && let Err(error) = metrics::write(path, report)
+    {
+        say(&format!("warning: cannot write `{}`: {error}\n", path.display()));
     }
     let limits = Limits { runs: config.history_runs, age: config.history_age };
     history.prune(&args.file, limits, SystemClock.wall());
-    Ok(report.verdict.exit_code())
+    report.verdict.exit_code()
 }

@@ -1,9 +1,9 @@
 //! What a run came to, for the person who started it.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use kapell_core::flow::{Decision, State, Verdict};
+use kapell_core::flow::{Decision, Fate, State, Verdict};
 use kapell_core::workflow::{Workflow, show_duration};
 use kapell_node::flow::{Failure, Report};
 
@@ -16,20 +16,24 @@ const LINES: usize = 20;
 const FAILURES: usize = 5;
 
 /// The summary: the first failure first, with the end of its output, and how to go on.
-pub(crate) fn of(report: &Report, file: &Path, style: Style) -> String {
+///
+/// `flags` are those that tell where the run is kept.
+pub(crate) fn of(report: &Report, flags: &[(&str, PathBuf)], file: &Path, style: Style) -> String {
     let mut out = String::new();
     if report.verdict != Verdict::Succeeded || !report.failures.is_empty() {
         out.push('\n');
+        if let (Verdict::Failed(None), Some(cause)) = (report.verdict, report.cause) {
+            put(&mut out, format_args!("{} {cause}\n", style.paint(Colour::Red, "✗")));
+        }
         let fatal = report.failures.iter().filter(|failure| !failure.tolerated);
         let tolerated = report.failures.iter().filter(|failure| failure.tolerated);
         for (at, failure) in fatal.chain(tolerated).take(FAILURES).enumerate() {
             show_failure(&mut out, failure, at == 0, style);
         }
         if report.failures.len() > FAILURES {
-            put(
-                &mut out,
-                format_args!("… and {} more failures\n", report.failures.len() - FAILURES),
-            );
+            let more = report.failures.len() - FAILURES;
+            let plural = if more == 1 { "" } else { "s" };
+            put(&mut out, format_args!("… and {more} more failure{plural}\n"));
         }
     }
     put(&mut out, format_args!("{}\n", counts(report, style)));
@@ -44,7 +48,11 @@ pub(crate) fn of(report: &Report, file: &Path, style: Style) -> String {
         );
     }
     if report.verdict != Verdict::Succeeded && report.run.is_some() {
-        put(&mut out, format_args!("resume with: kapell process --resume {}\n", quoted(file)));
+        out.push_str("resume with: kapell process");
+        for (flag, path) in flags {
+            put(&mut out, format_args!(" {flag} {}", quoted(path)));
+        }
+        put(&mut out, format_args!(" --resume {}\n", quoted(file)));
     }
     out
 }
@@ -100,7 +108,7 @@ fn counts(report: &Report, style: Style) -> String {
 }
 
 /// What a run would do.
-pub(crate) fn dry_run(workflow: &Workflow, decisions: &[Decision]) -> String {
+pub(crate) fn dry_run(workflow: &Workflow, fates: &[Fate], decisions: &[Decision]) -> String {
     let mut out = String::new();
     let width = decisions
         .iter()
@@ -109,11 +117,16 @@ pub(crate) fn dry_run(workflow: &Workflow, decisions: &[Decision]) -> String {
         .unwrap_or(0)
         .min(40);
     for decision in decisions {
-        let verb = if decision.runs { "run " } else { "keep" };
+        let verb = match fates[decision.step.index()] {
+            Fate::Run | Fate::Picked => "run ",
+            Fate::Counts(State::Kept) => "keep",
+            Fate::Counts(_) => "skip",
+        };
         let name = &workflow.step(decision.step).name;
         put(&mut out, format_args!("{verb}  {name:width$}  {}\n", decision.why));
     }
     let runs = decisions.iter().filter(|decision| decision.runs).count();
-    put(&mut out, format_args!("{runs} of {} steps would run\n", decisions.len()));
+    let plural = if decisions.len() == 1 { "" } else { "s" };
+    put(&mut out, format_args!("{runs} of {} step{plural} would run\n", decisions.len()));
     out
 }

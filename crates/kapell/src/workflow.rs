@@ -6,11 +6,13 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use kapell_backend::executor::Stream;
 use kapell_core::journal::Story;
 use kapell_core::seams::Timestamp;
 use kapell_core::source::Problem;
 use kapell_core::workflow::{dot, mermaid, schema, show_duration, tree};
 use kapell_node::flow::{FileError, History, Run, read_file, streams};
+use kapell_node::stdio::Writer;
 use serde_json::json;
 
 use crate::cli::{Format, Output, Workflow};
@@ -19,10 +21,13 @@ use crate::logger::Style;
 use crate::problems::BadFile;
 use crate::{BAD_INPUT, print, say};
 
+/// Names of what runs after all steps. A journal does not count them among those.
+const HANDLERS: [&str; 3] = ["handlers.success", "handlers.failure", "handlers.exit"];
+
 pub(crate) fn run(command: Workflow, config: &Config) -> anyhow::Result<u8> {
-    let history = History::below(&config.state_dir);
+    let history = config.history();
     match command {
-        Workflow::Validate { files } => validate(&files),
+        Workflow::Validate { files } => Ok(validate(&files)),
         Workflow::Graph { format, file } => {
             let Some(loaded) = load(&file)? else { return Ok(BAD_INPUT) };
             print(&match format {
@@ -72,24 +77,29 @@ pub(crate) fn show_warnings(file: &Path, warnings: &[Problem], bytes: &[u8]) {
     }
 }
 
-fn validate(files: &[std::path::PathBuf]) -> anyhow::Result<u8> {
+fn validate(files: &[std::path::PathBuf]) -> u8 {
     let mut code = 0;
     for file in files {
-        match load(file)? {
-            Some(loaded) => {
+        match load(file) {
+            Ok(Some(loaded)) => {
                 let workflow = &loaded.workflow;
-                let text = format!(
-                    "{}: ok, {} steps, {} dependencies\n",
-                    file.display(),
-                    workflow.len(),
-                    workflow.graph.edge_count()
-                );
-                print(&text);
+                let steps = count(workflow.len(), "step", "steps");
+                let edges = count(workflow.graph.edge_count(), "dependency", "dependencies");
+                print(&format!("{}: ok, {steps}, {edges}\n", file.display()));
             }
-            None => code = BAD_INPUT,
+            Ok(None) => code = BAD_INPUT,
+            Err(error) => {
+                say(&format!("error: {error:#}\n"));
+                code = BAD_INPUT;
+            }
         }
     }
-    Ok(code)
+    code
+}
+
+/// `1 step`, `2 steps`.
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// The run that is meant: an id or part of one, a file for its last run, or nothing for the last.
@@ -200,9 +210,11 @@ fn show(run: &Run, story: &Story, output: Output) {
     }
     out.push('\n');
     out.push_str(&table(&rows));
-    let never = header.steps.saturating_sub(story.nodes.len());
+    let reached = story.order.iter().filter(|name| !HANDLERS.contains(&name.as_str())).count();
+    let never = header.steps.saturating_sub(reached);
     if never > 0 {
-        put(&mut out, format_args!("{never} steps were never reached\n"));
+        let steps = count(never, "step was", "steps were");
+        put(&mut out, format_args!("{steps} never reached\n"));
     }
     print(&out);
 }
@@ -247,7 +259,7 @@ fn logs(run: &Run, steps: &[String]) -> anyhow::Result<u8> {
     let mut names: BTreeMap<u32, String> = BTreeMap::new();
     let mut lines: BTreeMap<(u32, u32), Vec<u8>> = BTreeMap::new();
     let mut chunk = Vec::new();
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = std::io::BufWriter::with_capacity(64 << 10, Writer(Stream::Stdout));
     while let Some(label) = frames.next_into(&mut chunk).context("cannot read the run's output")? {
         if label.stream == streams::NAME {
             names.insert(label.source, String::from_utf8_lossy(&chunk).into_owned());
@@ -274,6 +286,7 @@ fn logs(run: &Run, steps: &[String]) -> anyhow::Result<u8> {
         line.push(b'\n');
         write_line(&mut stdout, names.get(source).map_or("", String::as_str), line);
     }
+    let _written = stdout.flush();
     Ok(0)
 }
 

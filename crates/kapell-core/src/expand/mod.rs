@@ -4,13 +4,17 @@
 //! shell gets it as a positional parameter or an exported variable, so quotes and semicolons in it
 //! are data.
 
+mod here;
 mod json;
+mod look;
 mod reference;
+mod scan;
 mod shell;
 
 use std::borrow::Cow;
 
 pub use json::look_up;
+pub use look::{Look, looks_in_shell, looks_in_text};
 use reference::{Reference, parse};
 pub use shell::{Rewritten, plain_words, rewrite};
 

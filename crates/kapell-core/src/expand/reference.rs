@@ -11,7 +11,11 @@ pub(super) enum Reference<'t> {
 pub(super) fn parse(text: &str) -> Option<(Reference<'_>, usize)> {
     let after = text.strip_prefix('$')?;
     if let Some(inside) = after.strip_prefix('{') {
-        let end = inside.find('}')?;
+        // Not merely up to the brace: in `${${${…` that would be looked for each time anew.
+        let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.[]".contains(c)))?;
+        if !inside[end..].starts_with('}') {
+            return None;
+        }
         return braced(&inside[..end]).map(|reference| (reference, end + 3));
     }
     let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();

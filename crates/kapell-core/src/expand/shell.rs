@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::reference::{Reference, parse};
+use super::reference::Reference;
+use super::scan::references;
 use super::{Error, Values, look_up};
 
 /// A command for the shell, and the variables that must be exported for it.
@@ -23,36 +24,27 @@ pub fn rewrite<'t>(text: &'t str, values: &dyn Values) -> Result<Rewritten<'t>, 
     if !differs {
         return Ok(untouched);
     }
+    // Better a tenth parameter that comes out wrong than a program that does something else.
+    let Some(found) = references(text) else { return Ok(untouched) };
     let mut out = String::with_capacity(text.len() + 16);
     let mut variables = Vec::new();
-    let mut scan = Scan::default();
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text[at..];
-        if rest.starts_with('$')
-            && scan.expands()
-            && let Some((reference, length)) = parse(rest)
-        {
-            match reference {
-                Reference::Position(number) if number > 9 => {
-                    out.push_str(&format!("${{{number}}}"));
-                }
-                Reference::Path(name, path) if let Some(document) = values.document(name) => {
-                    let variable = format!("KAPELL_VALUE_{}", variables.len() + 1);
-                    out.push_str(&format!("${{{variable}}}"));
-                    variables.push((variable, look_up(name, document, path)?));
-                }
-                Reference::Position(_) | Reference::Name(_) | Reference::Path(..) => {
-                    out.push_str(&rest[..length]);
-                }
+    let mut copied = 0;
+    for it in found {
+        let ours = match it.reference {
+            Reference::Position(number) if number > 9 => format!("${{{number}}}"),
+            Reference::Path(name, path) if let Some(document) = values.document(name) => {
+                let variable = format!("KAPELL_VALUE_{}", variables.len() + 1);
+                let reference = format!("${{{variable}}}");
+                variables.push((variable, look_up(name, document, path)?));
+                reference
             }
-            at += length;
-            continue;
-        }
-        let length = scan.step(rest);
-        out.push_str(&rest[..length]);
-        at += length;
+            Reference::Position(_) | Reference::Name(_) | Reference::Path(..) => continue,
+        };
+        out.push_str(&text[copied..it.at]);
+        out.push_str(&ours);
+        copied = it.at + it.length;
     }
+    out.push_str(&text[copied..]);
     if out == text {
         return Ok(untouched);
     }
@@ -63,91 +55,6 @@ fn has_wide_position(text: &str) -> bool {
     text.as_bytes()
         .windows(3)
         .any(|w| w[0] == b'$' && w[1].is_ascii_digit() && w[2].is_ascii_digit())
-}
-
-/// Where in shell text we are: what quotes, comments and here-documents are open.
-#[derive(Debug, Default)]
-struct Scan {
-    quote: Option<char>,
-    /// Ends of here-documents announced on this line; true if their text is literal.
-    announced: Vec<(String, bool)>,
-    /// The here-document we are in.
-    within: Option<(String, bool)>,
-    /// The character before, for telling a comment from a `#` inside a word.
-    before: char,
-}
-
-impl Scan {
-    fn expands(&self) -> bool {
-        match &self.within {
-            Some((_, literal)) => !literal,
-            None => self.quote != Some('\''),
-        }
-    }
-
-    /// Steps over the next piece of text and returns its length in bytes.
-    fn step(&mut self, rest: &str) -> usize {
-        let c = rest.chars().next().unwrap_or('\n');
-        let mut length = c.len_utf8();
-        if c == '\n' {
-            self.begin_line(&rest[1..]);
-        } else if c == '\\' && self.expands() {
-            length += rest[1..].chars().next().map_or(0, char::len_utf8);
-        } else if self.within.is_none() {
-            length = self.step_in_code(c, rest, length);
-        }
-        self.before = c;
-        length
-    }
-
-    fn step_in_code(&mut self, c: char, rest: &str, length: usize) -> usize {
-        match self.quote {
-            Some(open) if open == c => self.quote = None,
-            None if c == '\'' || c == '"' => self.quote = Some(c),
-            None if c == '#'
-                && (self.before.is_whitespace()
-                    || matches!(self.before, '\0' | ';' | '&' | '|' | '(')) =>
-            {
-                return rest.find('\n').unwrap_or(rest.len());
-            }
-            None if rest.starts_with("<<<") => return 3,
-            None if rest.starts_with("<<") => return 2 + self.announce(&rest[2..]),
-            Some(_) | None => {}
-        }
-        length
-    }
-
-    /// Notes the here-document whose end is named next, and returns how much text names it.
-    fn announce(&mut self, rest: &str) -> usize {
-        let word = rest.trim_start_matches('-').trim_start_matches([' ', '\t']);
-        let skipped = rest.len() - word.len();
-        let end =
-            word.find(|c: char| c.is_whitespace() || ";&|<>()".contains(c)).unwrap_or(word.len());
-        let name = word[..end].replace(['\'', '"', '\\'], "");
-        if name.is_empty() {
-            return skipped;
-        }
-        self.announced.push((name, word[..end].contains(['\'', '"', '\\'])));
-        skipped + end
-    }
-
-    fn begin_line(&mut self, line_and_more: &str) {
-        if self.quote.is_some() {
-            return;
-        }
-        if self.within.is_none() && !self.announced.is_empty() {
-            self.within = Some(self.announced.remove(0));
-        }
-        if let Some((end, _)) = &self.within {
-            let line = line_and_more.lines().next().unwrap_or("");
-            if line.trim_start_matches('\t') == end {
-                self.within = None;
-                if !self.announced.is_empty() {
-                    self.within = Some(self.announced.remove(0));
-                }
-            }
-        }
-    }
 }
 
 /// Words that a shell runs itself or gives a meaning of their own.
@@ -250,6 +157,8 @@ pub fn plain_words(text: &str) -> Option<Vec<&str>> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::testing::Fixed;
     use super::*;
 
@@ -294,6 +203,132 @@ mod tests {
     #[test]
     fn an_escaped_dollar_sign_is_no_reference() {
         assert_eq!(rewritten(r"echo \${build.v} \$10"), r"echo \${build.v} \$10");
+    }
+
+    /// Text that must reach the shell as it is.
+    fn stays(text: &str) {
+        assert_eq!(rewritten(text), text);
+    }
+
+    #[test]
+    fn single_quotes_in_a_substitution_in_double_quotes_are_quotes() {
+        stays("x=\"$(printf '1 2 3\\n' | awk '{print $10}')\"; echo \"got $x\"");
+        let text = "x=\"$(echo '$10' \"$10\")'$10'\"";
+        assert_eq!(rewritten(text), "x=\"$(echo '$10' \"${10}\")'${10}'\"");
+    }
+
+    #[test]
+    fn a_shift_is_no_here_document() {
+        let text = "echo $((1<<4)) $10\necho '$10' $11";
+        assert_eq!(rewritten(text), "echo $((1<<4)) ${10}\necho '$10' ${11}");
+        assert_eq!(rewritten("((x = (1<<4))); echo $10"), "((x = (1<<4))); echo ${10}");
+        assert_eq!(rewritten("echo $(($10 + 1))"), "echo $((${10} + 1))");
+    }
+
+    #[test]
+    fn an_escape_does_not_end_a_string_with_escapes() {
+        stays(r"echo $'it\'s $10'");
+        assert_eq!(rewritten(r"echo $'it\'s' $10 '$10'"), r"echo $'it\'s' ${10} '$10'");
+    }
+
+    #[test]
+    fn backticks_hold_commands() {
+        stays("x=\"`awk '{print $10}' f`\"");
+        assert_eq!(rewritten("x=\"`echo $10`'$10'\""), "x=\"`echo ${10}`'${10}'\"");
+        stays("x=`echo '`' $10`");
+        stays("x=\"`echo \"`echo $10`\"`\"");
+    }
+
+    #[test]
+    fn quotes_in_braces_are_those_of_the_shell() {
+        stays("echo ${x:-'$10'} \"${x%'$10'}\"");
+        assert_eq!(rewritten("echo \"${x:-it's $10}\""), "echo \"${x:-it's ${10}}\"");
+        assert_eq!(rewritten("echo ${x:-\"$10\"}"), "echo ${x:-\"${10}\"}");
+        assert_eq!(rewritten("echo ${#x} $# $10"), "echo ${#x} $# ${10}");
+        stays("echo \"${x/'$10'/y}\" $10");
+    }
+
+    #[test]
+    fn a_here_document_in_a_substitution_is_one() {
+        stays("x=\"$(cat <<'EOF'\nit's $10 \"\nEOF\n)\"");
+        let text = "x=$(cat <<EOF\nit's $10 $(echo '$10')\nEOF\n) # $10\necho '$10' $11";
+        let want = "x=$(cat <<EOF\nit's ${10} $(echo '$10')\nEOF\n) # $10\necho '$10' ${11}";
+        assert_eq!(rewritten(text), want);
+        let text = "cat <<-A <<'B'\n$10\n\tA\n$10\nB\necho $10";
+        let want = "cat <<-A <<'B'\n${10}\n\tA\n$10\nB\necho ${10}";
+        assert_eq!(rewritten(text), want);
+    }
+
+    #[test]
+    fn a_case_in_a_substitution_does_not_end_it() {
+        let text = "x=\"$(case $1 in a) echo '$10' ;; (b) echo $10;; esac)\"";
+        let want = "x=\"$(case $1 in a) echo '$10' ;; (b) echo ${10};; esac)\"";
+        assert_eq!(rewritten(text), want);
+        let text = "case $1 in\n  a) echo $10;;\nesac";
+        assert_eq!(rewritten(text), "case $1 in\n  a) echo ${10};;\nesac");
+    }
+
+    #[test]
+    fn the_process_id_before_a_number_is_no_parameter() {
+        stays("echo $$10");
+    }
+
+    #[test]
+    fn text_that_does_not_add_up_is_not_touched() {
+        for text in [
+            "echo $10 'open",
+            "echo $10 \"open",
+            "echo $(echo $10",
+            "echo $10)",
+            "echo `$10",
+            "echo ${x:-$10",
+            "cat <<EOF\n$10",
+            "echo $((1 + $10)",
+            "((echo $10); b)",
+            "cat <<$x\n$10\n$x",
+            "cat <<EOF\n$(echo $10\nEOF\n)",
+            "echo $(cat <<EOF)\n$10\nEOF",
+            "cat <<EOF\n$10\\\nEOF\n",
+            "echo $10 $'open\\",
+        ] {
+            stays(text);
+        }
+    }
+
+    #[test]
+    fn deep_nesting_takes_no_stack_and_little_time() {
+        for open in ["$(", "${x:-", "\"${x:-", "(", "$((", "${"] {
+            stays(&format!("echo $10 {}", open.repeat(100_000)));
+        }
+    }
+
+    const PIECES: &[&str] = &[
+        "'", "\"", "`", "$", "$(", "$((", "((", "(", ")", "))", "${", "${x", "${x:-", "}", "{",
+        "\\", "\n", " ", "\t", "#", "<<", "<<-", "<<<", "EOF", "'EOF'", "case ", "esac", " in ",
+        ";", "&", "$'", "$x", "$1", "$#", "$$", "a", "é", "-", ".", "%", "${x.y}", "${x}", "1",
+        "=", "[", "]",
+    ];
+
+    fn shell_text() -> impl Strategy<Value = String> {
+        let piece = proptest::sample::select(PIECES);
+        proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn what_refers_to_nothing_of_ours_never_changes(text in shell_text()) {
+            prop_assume!(!has_wide_position(&text));
+            let got = rewrite(&text, &Fixed(Vec::new())).unwrap();
+            prop_assert_eq!(&got.text, &text);
+            prop_assert!(got.variables.is_empty());
+        }
+
+        #[test]
+        fn only_references_ever_change(text in shell_text()) {
+            let text = text.replace("$1", "$10");
+            let got = rewrite(&text, &Fixed(Vec::new())).unwrap();
+            prop_assert_eq!(got.text.replace("${1", "$1").replace('}', ""), text.replace("${1", "$1").replace('}', ""));
+        }
     }
 
     #[test]

@@ -1,17 +1,14 @@
 //! From the text of a file to a checked [`Workflow`], or to everything that is wrong with it.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::params::split_words;
 use super::reader::{Fields, Reader};
 use super::step::{self, RawEdge, STEP_KEYS};
-use super::{Graph, Handlers, On, OnFailure, Options, Params, Step, StepIx, Workflow, lint};
+use super::{Graph, Handlers, OnFailure, Options, Params, Step, StepIx, Workflow, after, lint};
 use crate::expand;
-use crate::source::{Problem, Span, closest};
+use crate::source::{Problem, Severity, Span, closest};
 use crate::yaml::{self, Node, Value};
-
-/// How many dependencies `after` may stand for in all.
-const MAX_AFTER_EDGES: usize = 2_000_000;
 
 /// The largest file that is read: five times a workflow of a million dependencies.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -68,10 +65,7 @@ pub fn load(bytes: &[u8], stem: &str) -> Result<Loaded, Vec<Problem>> {
         }
     };
     reader.problems.sort_by_key(|problem| problem.span);
-    if reader.left_out > 0 {
-        let more = format!("and {} more problems", reader.left_out);
-        reader.problems.push(Problem::error(Span::START, more));
-    }
+    reader.problems.extend(Problem::more(reader.errors_left_out, reader.warnings_left_out));
     match loaded {
         Some(mut loaded) if !reader.problems.iter().any(Problem::is_error) => {
             loaded.warnings = reader.problems;
@@ -132,8 +126,8 @@ fn read_workflow(reader: &mut Reader, document: &Node<'_>, stem: &str) -> Option
     };
     read_head(reader, &fields, &mut workflow);
     let quoted = quoted_steps(&workflow);
-    for warning in lint::unordered_outputs(&workflow, &spans) {
-        reader.report(warning);
+    for problem in lint::find(&workflow, &spans) {
+        reader.report(problem);
     }
     Some(Loaded { workflow, quoted, warnings: Vec::new() })
 }
@@ -175,6 +169,7 @@ fn short_name<'n>(reader: &mut Reader, node: &'n Node<'_>) -> Option<&'n str> {
 
 fn read_params(reader: &mut Reader, node: &Node<'_>) -> Params {
     let mut params = Params::default();
+    let mut seen = FxHashSet::default();
     if let Some(text) = node.scalar() {
         match split_words(&text.text) {
             Some(words) => params.positional = words,
@@ -200,7 +195,7 @@ fn read_params(reader: &mut Reader, node: &Node<'_>) -> Params {
                     .and_then(|node| reader.text(node, "default"))
                     .map(str::to_owned);
                 let Some(name_text) = reader.variable_name(name, "params") else { continue };
-                if params.named.iter().any(|(other, _)| *other == name_text) {
+                if !seen.insert(name_text.clone()) {
                     let problem =
                         Problem::error(name.span, format!("parameter `{name_text}` stands twice"));
                     reader.report(problem.help("remove one of the two"));
@@ -219,16 +214,16 @@ fn read_params(reader: &mut Reader, node: &Node<'_>) -> Params {
 }
 
 /// Steps as they are read: nothing refers to anything yet.
-struct Steps<'r, 'n> {
+struct Steps<'r, 'n, 'a> {
     reader: &'r mut Reader,
     defaults: std::sync::Arc<Options>,
     list: Vec<Step>,
     spans: Vec<Span>,
-    edges: Vec<RawEdge<'n>>,
+    edges: Vec<RawEdge<'n, 'a>>,
 }
 
-impl<'n> Steps<'_, 'n> {
-    fn read(&mut self, fields: &Fields<'n, '_>) {
+impl<'n, 'a> Steps<'_, 'n, 'a> {
+    fn read(&mut self, fields: &Fields<'n, 'a>) {
         let how = "write `steps:` and below it a list of `- name: …` with a `command:` each";
         let Some(node) = fields.get("steps") else {
             let span = fields.key_span("steps").unwrap_or(fields.span);
@@ -287,18 +282,18 @@ impl<'n> Steps<'_, 'n> {
         let mut edges = Vec::with_capacity(self.edges.len());
         let mut afters = Vec::new();
         for raw in &self.edges {
-            let Some(&parent) = by_name.get(raw.name) else {
+            let Some(&parent) = by_name.get(raw.name()) else {
                 // Looking for a name costs; what is not going to be told needs none.
                 let names = self.list.iter().map(|step| &*step.name).take(2_000);
-                let near = closest(raw.name, names.filter(|_| !self.reader.is_full()));
+                let near = closest(raw.name(), names.filter(|_| !self.reader.is_full()));
                 let help = match near {
                     Some(name) => format!("did you mean `{name}`?"),
                     None => "add that step, or remove the dependency".to_owned(),
                 };
                 let step = &self.list[raw.step.index()].name;
                 let message =
-                    format!("step `{step}` waits for `{}`, which does not exist", raw.name);
-                self.reader.report(Problem::error(raw.span, message).help(help));
+                    format!("step `{step}` waits for `{}`, which does not exist", raw.name());
+                self.reader.report(Problem::error(raw.span(), message).help(help));
                 continue;
             };
             if raw.after {
@@ -307,9 +302,11 @@ impl<'n> Steps<'_, 'n> {
                 edges.push((raw.step, parent, raw.on));
             }
         }
-        if let Err(step) = unfold_afters(self.list.len(), &mut edges, &afters) {
-            let message =
-                format!("`after` stands for more than {MAX_AFTER_EDGES} dependencies in this file");
+        if let Err(step) = after::unfold(self.list.len(), &mut edges, &afters) {
+            let message = format!(
+                "`after` stands for more than {} dependencies in this file",
+                after::MAX_AFTER_EDGES
+            );
             self.reader.report(
                 Problem::error(self.spans[step.index()], message)
                     .help("let these steps depend on one step that joins what they come after"),
@@ -317,7 +314,11 @@ impl<'n> Steps<'_, 'n> {
         }
         let graph = Graph::build(self.list.len(), &edges);
         for cycle in graph.cycles() {
-            self.report_cycle(&cycle);
+            if self.reader.is_full() {
+                self.reader.leave_out(Severity::Error);
+            } else {
+                self.report_cycle(&cycle);
+            }
         }
         graph
     }
@@ -331,8 +332,8 @@ impl<'n> Steps<'_, 'n> {
         }
         let path = names.join(" → ");
         let closing = &self.list[cycle.get(1).unwrap_or(&cycle[0]).index()].name;
-        let span = self.edges.iter().find(|raw| raw.step == cycle[0] && raw.name == &**closing);
-        let span = span.map_or(self.spans[cycle[0].index()], |raw| raw.span);
+        let span = self.edges.iter().find(|raw| raw.step == cycle[0] && raw.name() == &**closing);
+        let span = span.map_or(self.spans[cycle[0].index()], RawEdge::span);
         self.reader.report(
             Problem::error(span, format!("steps wait for each other: {path}"))
                 .help("`→` reads \"waits for\"; remove one of these dependencies"),
@@ -359,6 +360,7 @@ impl<'n> Steps<'_, 'n> {
             };
             let at = StepIx::new(self.list.len());
             self.list.push(step);
+            self.spans.push(node.span);
             match key {
                 "success" => handlers.success = Some(at),
                 "failure" => handlers.failure = Some(at),
@@ -367,38 +369,6 @@ impl<'n> Steps<'_, 'n> {
         }
         handlers
     }
-}
-
-/// `after: [X]` waits for X and all that depends on X, except what depends on the step itself.
-/// Fails with the step at which there are too many dependencies to be meant.
-fn unfold_afters(
-    len: usize,
-    edges: &mut Vec<(StepIx, StepIx, On)>,
-    afters: &[(StepIx, StepIx)],
-) -> Result<(), StepIx> {
-    if afters.is_empty() {
-        return Ok(());
-    }
-    let depends = Graph::build(len, edges);
-    let limit = edges.len() + MAX_AFTER_EDGES;
-    for &(step, parent) in afters {
-        let mut beyond = vec![false; len];
-        beyond[step.index()] = true;
-        for own in depends.descendants(step) {
-            beyond[own.index()] = true;
-        }
-        edges.push((step, parent, On::Success));
-        let followers = depends.descendants(parent).into_iter();
-        edges.extend(
-            followers
-                .filter(|follower| !beyond[follower.index()])
-                .map(|follower| (step, follower, On::Success)),
-        );
-        if edges.len() > limit {
-            return Err(step);
-        }
-    }
-    Ok(())
 }
 
 /// Steps that some text quotes as `${step.path}`.

@@ -1,5 +1,6 @@
 //! A workflow file as data: what the steps are and what each waits for.
 
+mod after;
 mod draw;
 mod duration;
 mod graph;

@@ -2,12 +2,30 @@
 
 use std::time::Duration;
 
+use rustc_hash::FxHashSet;
+
 use super::duration::parse_duration;
-use crate::source::{Problem, Span, closest};
+use crate::source::{Problem, Severity, Span, closest};
 use crate::yaml::{Node, Value};
 
 /// A key that may be written two ways, and how we call it.
 const ALIASES: [(&str, &str); 1] = [("retryPolicy", "retry_policy")];
+
+/// What other tools call our keys.
+const ELSEWHERE: [(&str, &str); 12] = [
+    ("cmd", "command"),
+    ("run", "command"),
+    ("needs", "depends"),
+    ("depends_on", "depends"),
+    ("dependsOn", "depends"),
+    ("working_dir", "dir"),
+    ("workdir", "dir"),
+    ("cwd", "dir"),
+    ("retries", "retry_policy"),
+    ("retry", "retry_policy"),
+    ("continueOn", "continue_on_error"),
+    ("allow_failure", "continue_on_error"),
+];
 
 /// How many problems are kept: nobody reads more, and a file can have a million.
 const MAX_PROBLEMS: usize = 200;
@@ -16,7 +34,8 @@ const MAX_PROBLEMS: usize = 200;
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     pub(super) problems: Vec<Problem>,
-    pub(super) left_out: usize,
+    pub(super) errors_left_out: usize,
+    pub(super) warnings_left_out: usize,
 }
 
 /// The known keys of one mapping that are present.
@@ -24,6 +43,13 @@ pub(super) struct Reader {
 pub(super) struct Fields<'n, 'a> {
     pub(super) span: Span,
     entries: Vec<(&'static str, &'n Node<'a>, &'n Node<'a>)>,
+}
+
+/// Variables in the order of the file, and their names for finding one that stands twice.
+#[derive(Debug, Default)]
+struct Variables {
+    list: Vec<(String, String)>,
+    names: FxHashSet<String>,
 }
 
 impl<'n, 'a> Fields<'n, 'a> {
@@ -50,9 +76,17 @@ impl Reader {
 
     pub(super) fn report(&mut self, problem: Problem) {
         if self.is_full() {
-            self.left_out += 1;
+            self.leave_out(problem.severity);
         } else {
             self.problems.push(problem);
+        }
+    }
+
+    /// Counts a problem that is not going to be told.
+    pub(super) fn leave_out(&mut self, severity: Severity) {
+        match severity {
+            Severity::Error => self.errors_left_out += 1,
+            Severity::Warning => self.warnings_left_out += 1,
         }
     }
 
@@ -80,7 +114,9 @@ impl Reader {
             let text =
                 ALIASES.iter().find(|(other, _)| *other == text).map_or(text, |(_, ours)| ours);
             let Some(&name) = known.iter().find(|&&name| name == text) else {
-                let help = match closest(text, known.iter().copied()) {
+                let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == text);
+                let meant = elsewhere.map(|&(_, ours)| ours).filter(|ours| known.contains(ours));
+                let help = match meant.or_else(|| closest(text, known.iter().copied())) {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => format!("known keys are {}", known.join(", ")),
                 };
@@ -258,7 +294,7 @@ impl Reader {
 
     /// `KEY: value` entries, as a mapping, a list of such, or a list of `KEY=value` texts.
     pub(super) fn variables(&mut self, node: &Node<'_>, what: &str) -> Vec<(String, String)> {
-        let mut variables: Vec<(String, String)> = Vec::new();
+        let mut variables = Variables::default();
         for item in Self::items(node) {
             match &item.value {
                 Value::Map(entries) => {
@@ -297,7 +333,7 @@ impl Reader {
                 ),
             }
         }
-        variables
+        variables.list
     }
 
     fn variable_value(&mut self, value: &Node<'_>, what: &str) -> Option<String> {
@@ -314,19 +350,19 @@ impl Reader {
 
     fn add_variable(
         &mut self,
-        variables: &mut Vec<(String, String)>,
+        variables: &mut Variables,
         span: Span,
         name: Option<String>,
         value: Option<String>,
     ) {
         let (Some(name), Some(value)) = (name, value) else { return };
-        if variables.iter().any(|(other, _)| *other == name) {
+        if !variables.names.insert(name.clone()) {
             self.report(
                 Problem::error(span, format!("variable `{name}` is set twice"))
                     .help("remove one of the two"),
             );
             return;
         }
-        variables.push((name, value));
+        variables.list.push((name, value));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::params::split_words;
 use super::reader::{Fields, Reader};
 use super::{Condition, Console, On, Options, Output, Requires, Retry, Step, StepIx, Work};
@@ -67,14 +69,24 @@ pub(super) const STREAM_KEYS: &[&str] = &["stdout", "stderr"];
 pub(super) const DEPENDENCY_KEYS: &[&str] = &["step", "on"];
 pub(super) const EXECUTOR_KEYS: &[&str] = &["type"];
 
-/// A dependency whose name has not been looked up yet.
+/// A dependency whose name has not been looked up yet. There may be a million of them.
 #[derive(Debug)]
-pub(super) struct RawEdge<'n> {
+pub(super) struct RawEdge<'n, 'a> {
     pub(super) step: StepIx,
-    pub(super) name: &'n str,
+    /// The name, where it stands.
+    node: &'n Node<'a>,
     pub(super) on: On,
-    pub(super) span: Span,
     pub(super) after: bool,
+}
+
+impl<'n> RawEdge<'n, '_> {
+    pub(super) fn name(&self) -> &'n str {
+        self.node.scalar().map_or("", |name| &name.text)
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.node.span
+    }
 }
 
 pub(super) fn read_step(
@@ -172,10 +184,10 @@ fn read_options(reader: &mut Reader, fields: &Fields<'_, '_>, options: &mut Opti
         options.dir = reader.full_text(node, "dir").map(str::to_owned);
     }
     if let Some(node) = fields.get("env") {
-        for (name, value) in reader.variables(node, "env") {
-            options.env.retain(|(other, _)| *other != name);
-            options.env.push((name, value));
-        }
+        let own = reader.variables(node, "env");
+        let names: FxHashSet<&str> = own.iter().map(|(name, _)| name.as_str()).collect();
+        options.env.retain(|(other, _)| !names.contains(other.as_str()));
+        options.env.extend(own);
     }
     if let Some(node) = fields.get("requires") {
         let choices = [("any", Requires::Any), ("all", Requires::All)];
@@ -335,24 +347,18 @@ fn read_executor(reader: &mut Reader, node: &Node<'_>) {
     }
 }
 
-pub(super) fn read_edges<'n>(
+pub(super) fn read_edges<'n, 'a>(
     reader: &mut Reader,
-    fields: &Fields<'n, '_>,
+    fields: &Fields<'n, 'a>,
     step: StepIx,
-    edges: &mut Vec<RawEdge<'n>>,
+    edges: &mut Vec<RawEdge<'n, 'a>>,
 ) {
     for (key, after) in [("depends", false), ("after", true)] {
         let Some(node) = fields.get(key) else { continue };
         for item in Reader::items(node) {
             match &item.value {
-                Value::Scalar(name) => {
-                    edges.push(RawEdge {
-                        step,
-                        name: &name.text,
-                        on: On::Success,
-                        span: item.span,
-                        after,
-                    });
+                Value::Scalar(_) => {
+                    edges.push(RawEdge { step, node: item, on: On::Success, after });
                 }
                 Value::Map(_) if !after => read_conditional(reader, item, step, edges),
                 Value::Map(_) | Value::List(_) => reader.report(
@@ -367,11 +373,11 @@ pub(super) fn read_edges<'n>(
     }
 }
 
-fn read_conditional<'n>(
+fn read_conditional<'n, 'a>(
     reader: &mut Reader,
-    item: &'n Node<'_>,
+    item: &'n Node<'a>,
     step: StepIx,
-    edges: &mut Vec<RawEdge<'n>>,
+    edges: &mut Vec<RawEdge<'n, 'a>>,
 ) {
     let Some(fields) = reader.fields(item, "a dependency", DEPENDENCY_KEYS) else { return };
     let on = fields
@@ -380,8 +386,8 @@ fn read_conditional<'n>(
         .unwrap_or_default();
     match fields.get("step") {
         Some(node) => {
-            if let Some(name) = reader.text(node, "step") {
-                edges.push(RawEdge { step, name, on, span: node.span, after: false });
+            if reader.text(node, "step").is_some() {
+                edges.push(RawEdge { step, node, on, after: false });
             }
         }
         None => reader.report(

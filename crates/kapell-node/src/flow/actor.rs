@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::capture::{Capture, Captured, SharedLogger, Sink, Wanted, lock};
-use super::context::{Context, Script, fits};
+use super::context::{Context, Script, explain, fits};
 use super::journal::{Given, RunJournal};
 use super::logger::{NodeEvent, NodeSnapshot, WorkflowEvent};
 use super::report::{Failure, Report, StepReport};
@@ -186,8 +186,8 @@ impl Actor {
             self.context.job(step, workflow.step(step), phase).map_err(|error| error.to_string());
         let started = prepared.and_then(|prepared| {
             let output = Arc::<Capture>::clone(&capture);
-            let started =
-                self.executor.start(&prepared.job, output).map_err(|error| error.to_string())?;
+            let started = self.executor.start(&prepared.job, output);
+            let started = started.map_err(|error| explain(&error, &prepared.job))?;
             Ok((started, prepared.script))
         });
         match started {

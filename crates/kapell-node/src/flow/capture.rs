@@ -114,6 +114,10 @@ impl Capture {
     pub(super) fn captured(&self) -> Captured {
         let mut state = lock(&self.state);
         if state.left_out > 0 {
+            if state.recorded == 0 {
+                let name = &self.sink.workflow.step(self.step).name;
+                self.sink.record(self.step, streams::NAME, name.as_bytes());
+            }
             let tail = state.stdout_tail.text() + &state.stderr_tail.text();
             let note = format!(
                 "\n[… {} bytes left out, the last of them follow …]\n{tail}",

@@ -1,13 +1,13 @@
 //! What names stand for in one run, and how a step becomes a command.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use kapell_backend::executor::Job;
+use kapell_backend::executor::{self, Job};
 use kapell_core::expand::{self, Values};
 use kapell_core::flow::Phase;
 use kapell_core::workflow::{Bound, Options, Step, StepIx, Work, Workflow};
@@ -24,10 +24,8 @@ const POSIX_SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "bus
 pub(super) enum Error {
     #[error(transparent)]
     Expand(#[from] expand::Error),
-    #[error(
-        "variable `{name}` is {size} bytes long and the environment takes at most {MAX_VARIABLE}: pass it in a file"
-    )]
-    TooLarge { name: String, size: usize },
+    #[error("{0}")]
+    Unfit(String),
     #[error("cannot write the script to `{path}`: {source}")]
     Script { path: PathBuf, source: io::Error },
 }
@@ -36,14 +34,32 @@ pub(super) enum Error {
 #[derive(Debug)]
 pub(super) struct Context {
     params: Bound,
-    /// Variables that every command gets: the workflow's, then the named parameters.
-    base: Vec<(String, String)>,
-    outputs: BTreeMap<String, String>,
+    /// Every variable that all commands get.
+    exported: BTreeMap<String, Variable>,
+    /// Those of them that the environment cannot hold.
+    misfits: BTreeSet<String>,
     /// Standard output of steps that some text looks into.
     documents: BTreeMap<String, String>,
     /// Variables that only handlers get.
     pub(super) ending: Vec<(String, String)>,
-    scripts: PathBuf,
+    scripts: Scripts,
+}
+
+/// A variable that all commands get.
+#[derive(Debug)]
+struct Variable {
+    value: String,
+    from: Origin,
+}
+
+/// Where a variable comes from, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A parameter by its number. Texts know it by that.
+    Position,
+    /// A named parameter, or the workflow's `env`.
+    File,
+    Output,
 }
 
 /// Values as one step sees them.
@@ -58,55 +74,71 @@ impl Values for Sight<'_> {
     }
 
     fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        let listed = |list: &'_ [(String, String)]| {
-            list.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+        let listed = |list: &[(String, String)]| list.iter().rposition(|(key, _)| key == name);
+        let known = match (listed(self.own), listed(&self.context.ending)) {
+            (Some(at), _) => Some(&self.own[at].1),
+            (None, Some(at)) => Some(&self.context.ending[at].1),
+            (None, None) => {
+                let exported = self.context.exported.get(name);
+                exported.filter(|it| it.from != Origin::Position).map(|it| &it.value)
+            }
         };
-        let known = listed(self.own)
-            .or_else(|| listed(&self.context.ending))
-            .or_else(|| self.context.outputs.get(name).cloned())
-            .or_else(|| listed(&self.context.base));
-        known.or_else(|| std::env::var(name).ok()).map(Cow::Owned)
+        match known {
+            Some(value) => Some(Cow::Borrowed(value)),
+            None => std::env::var(name).ok().map(Cow::Owned),
+        }
     }
 
     fn document(&self, name: &str) -> Option<&str> {
-        self.context
-            .outputs
-            .get(name)
-            .or_else(|| self.context.documents.get(name))
-            .map(String::as_str)
+        let exported = self.context.exported.get(name);
+        let output = exported.filter(|it| it.from == Origin::Output).map(|it| &it.value);
+        output.or_else(|| self.context.documents.get(name)).map(String::as_str)
     }
 }
 
 impl Context {
-    pub(super) fn new(workflow: &Workflow, params: Bound, scripts: PathBuf) -> Self {
+    pub(super) fn new(workflow: &Workflow, params: Bound, scripts: Scripts) -> Self {
         let mut context = Self {
-            base: params.named.clone(),
             params,
-            outputs: BTreeMap::new(),
+            exported: BTreeMap::new(),
+            misfits: BTreeSet::new(),
             documents: BTreeMap::new(),
             ending: Vec::new(),
             scripts,
         };
-        let mut env = Vec::with_capacity(workflow.env.len());
+        for (at, value) in context.params.positional.clone().into_iter().enumerate() {
+            context.put(format!("PARAM_{}", at + 1), value, Origin::Position);
+        }
+        for (name, value) in context.params.named.clone() {
+            context.put(name, value, Origin::File);
+        }
         for (name, value) in &workflow.env {
             // A parameter that was given is more specific than the file's own environment.
             if context.params.named.iter().any(|(named, _)| named == name) {
                 continue;
             }
             // Only a look into JSON can fail, and before the first step there is none.
-            let sight = Sight { context: &context, own: &env };
+            let sight = Sight { context: &context, own: &[] };
             let value =
                 expand::substitute(value, &sight).map_or_else(|_| value.clone(), Cow::into_owned);
-            env.push((name.clone(), value));
+            context.put(name.clone(), value, Origin::File);
         }
-        context.base.extend(env);
         context
+    }
+
+    fn put(&mut self, name: String, value: String, from: Origin) {
+        if fits(&name, &value).is_ok() {
+            self.misfits.remove(&name);
+        } else {
+            self.misfits.insert(name.clone());
+        }
+        self.exported.insert(name, Variable { value, from });
     }
 
     /// Makes outputs known to the steps that follow.
     pub(super) fn learn(&mut self, step: &str, outputs: &[(String, String)], stdout: Option<&str>) {
         for (name, value) in outputs {
-            self.outputs.insert(name.clone(), value.clone());
+            self.put(name.clone(), value.clone(), Origin::Output);
         }
         if let Some(stdout) = stdout {
             self.documents.insert(step.to_owned(), stdout.to_owned());
@@ -221,7 +253,7 @@ impl Context {
         } else {
             Cow::Borrowed(text)
         };
-        let path = self.scripts.join(format!("script-{}", ix.index()));
+        let path = self.scripts.dir().join(format!("script-{}", ix.index()));
         write_script(&path, &text)
             .map_err(|source| Error::Script { path: path.clone(), source })?;
         let params = self.params.positional.iter().map(OsString::from);
@@ -245,28 +277,38 @@ impl Context {
 
     /// Gives the command everything that has a name.
     fn export(&self, job: &mut Job, own: &[(String, String)]) -> Result<(), Error> {
-        let nothing = self.base.is_empty() && self.outputs.is_empty() && own.is_empty();
-        if nothing && self.params.positional.is_empty() && self.ending.is_empty() {
-            return Ok(());
+        if let Some(name) = self.misfits.first() {
+            fits(name, &self.exported[name].value).map_err(Error::Unfit)?;
         }
-        let positions = self.params.positional.iter().enumerate();
-        let params: Vec<_> =
-            positions.map(|(at, value)| (format!("PARAM_{}", at + 1), value.clone())).collect();
-        let outputs = self.outputs.iter();
-        let listed = |list| <[(String, String)]>::iter(list).map(|(name, value)| (name, value));
-        let all = listed(&params)
-            .chain(listed(&self.base))
-            .chain(outputs)
-            .chain(listed(&self.ending))
-            .chain(listed(own));
-        for (name, value) in all {
-            if fits(name, value).is_err() {
-                return Err(Error::TooLarge { name: name.clone(), size: value.len() });
-            }
+        let exported = self.exported.iter().map(|(name, it)| (name.into(), (&it.value).into()));
+        job.env.reserve_exact(self.exported.len() + self.ending.len() + own.len());
+        job.env.extend(exported);
+        for (name, value) in self.ending.iter().chain(own) {
+            fits(name, value).map_err(Error::Unfit)?;
             job.env.push((name.into(), value.into()));
         }
         Ok(())
     }
+}
+
+/// What kept a command from starting: if it was too large, then what of it, the largest first.
+pub(super) fn explain(error: &executor::Error, job: &Job) -> String {
+    let executor::Error::TooLarge { program } = error else { return error.to_string() };
+    let args = job.otherwise.as_ref().map_or(&job.args, |(_, args)| args);
+    let args = args.iter().map(|arg| arg.len() + 1).sum::<usize>();
+    let mut sizes: Vec<(String, usize)> = job
+        .env
+        .iter()
+        .map(|(name, value)| (format!("variable `{}`", name.to_string_lossy()), value.len()))
+        .chain([("the arguments".to_owned(), args)])
+        .collect();
+    sizes.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    let shown: Vec<_> =
+        sizes.iter().take(3).map(|(what, size)| format!("{what} ({size} bytes)")).collect();
+    format!(
+        "arguments and environment of `{program}` are too large; the largest: {}: pass it in a file",
+        shown.join(", ")
+    )
 }
 
 /// Whether a variable can be handed to a program at all.
@@ -279,7 +321,10 @@ pub(super) fn fits(name: &str, value: &str) -> Result<(), String> {
     if name.len() + value.len() + 2 <= MAX_VARIABLE {
         return Ok(());
     }
-    Err(Error::TooLarge { name: name.to_owned(), size: value.len() }.to_string())
+    Err(format!(
+        "variable `{name}` is {} bytes long and the environment takes at most {MAX_VARIABLE}: pass it in a file",
+        value.len()
+    ))
 }
 
 fn speaks_posix(program: &str) -> bool {
@@ -303,6 +348,36 @@ fn write_script(path: &Path, text: &str) -> io::Result<()> {
 pub(super) struct Prepared {
     pub(super) job: Job,
     pub(super) script: Option<Script>,
+}
+
+/// Where the files of scripts go: into the run's own directory, or one made for them alone.
+#[derive(Debug)]
+pub(super) enum Scripts {
+    Run(PathBuf),
+    Alone(PathBuf),
+}
+
+impl Scripts {
+    /// A directory that only we can enter. Without one the scripts cannot be written, and say so.
+    pub(super) fn alone(dir: PathBuf) -> Self {
+        let _made = std::fs::DirBuilder::new().mode(0o700).create(&dir);
+        Self::Alone(dir)
+    }
+
+    fn dir(&self) -> &Path {
+        match self {
+            Self::Run(dir) | Self::Alone(dir) => dir,
+        }
+    }
+}
+
+impl Drop for Scripts {
+    fn drop(&mut self) {
+        if let Self::Alone(dir) = self {
+            // Not if somebody put something there, and not if it was never made.
+            let _gone = std::fs::remove_dir(dir);
+        }
+    }
 }
 
 /// A script's file, removed when nobody needs it any more.

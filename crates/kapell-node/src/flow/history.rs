@@ -1,8 +1,8 @@
 //! Runs that were: where they are kept, how they are found, and how long they stay.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::{self, BufRead as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,6 +52,8 @@ pub struct Limits {
 #[derive(Debug, Clone)]
 pub struct History {
     root: PathBuf,
+    /// A directory on the way there that others could have made.
+    exposed: Option<PathBuf>,
 }
 
 /// One run, by where it is kept.
@@ -87,7 +89,12 @@ impl RunStatus {
 impl History {
     /// History below a state directory. Nothing is created before the first run.
     pub fn below(state_dir: &Path) -> Self {
-        Self { root: state_dir.join("runs") }
+        Self { root: state_dir.join("runs"), exposed: None }
+    }
+
+    /// The same, where others may have made the state directory first: then it is not used at all.
+    pub fn below_exposed(state_dir: &Path) -> Self {
+        Self { exposed: Some(state_dir.to_owned()), ..Self::below(state_dir) }
     }
 
     /// Begins the journal of a run.
@@ -100,6 +107,9 @@ impl History {
         let id = RunId::new(&stamp(now), drawn);
         let dir = self.root.join(folder(file)).join(id.as_str());
         let unusable = |reason: String| HistoryError::Unusable { dir: dir.clone(), reason };
+        if let Some(exposed) = &self.exposed {
+            claim(exposed).map_err(unusable)?;
+        }
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -117,8 +127,15 @@ impl History {
         dir.join(OUTPUT)
     }
 
-    /// All runs, oldest first; of one file if asked.
+    /// All runs, oldest first; of one file if asked. One that never began is none.
     pub fn runs(&self, file: Option<&Path>) -> Vec<Run> {
+        self.all(file).into_iter().filter(Run::has_begun).collect()
+    }
+
+    fn all(&self, file: Option<&Path>) -> Vec<Run> {
+        if self.exposed.as_ref().is_some_and(|dir| is_ours(dir).is_err()) {
+            return Vec::new();
+        }
         let folders = match file {
             Some(file) => vec![self.root.join(folder(file))],
             None => entries(&self.root),
@@ -138,7 +155,14 @@ impl History {
     /// The last run of a file.
     pub fn last(&self, file: &Path) -> Result<Run, HistoryError> {
         let none = || HistoryError::NoRun { file: file.display().to_string() };
-        self.runs(Some(file)).pop().ok_or_else(none)
+        let mut runs = self.all(Some(file)).into_iter().rev();
+        runs.find(|run| run.has_begun() || run.is_running()).ok_or_else(none)
+    }
+
+    /// The last run of a file that does not go on any more.
+    pub fn last_ended(&self, file: &Path) -> Option<Run> {
+        let mut runs = self.all(Some(file)).into_iter().rev();
+        runs.find(|run| run.has_begun() && !run.is_running())
     }
 
     /// The run with this id, or with the only id that begins or ends so.
@@ -163,7 +187,7 @@ impl History {
 
     /// Removes runs of a file beyond the limits, never one that is running.
     pub fn prune(&self, file: &Path, limits: Limits, now: Timestamp) {
-        let runs = self.runs(Some(file));
+        let runs = self.all(Some(file));
         let too_many = runs.len().saturating_sub(limits.runs.max(1));
         let oldest = now.0 - i64::try_from(limits.age.as_millis()).unwrap_or(i64::MAX);
         let eldest_kept = stamp(Timestamp(oldest.max(0)));
@@ -181,9 +205,24 @@ impl History {
 impl Run {
     pub fn story(&self) -> Result<Story, HistoryError> {
         let id = || self.id.to_string();
-        let text = fs::read_to_string(self.dir.join(JOURNAL))
+        let mut bytes = fs::read(self.dir.join(JOURNAL))
             .map_err(|source| HistoryError::Unreadable { id: id(), source })?;
+        // A last line that was cut off may end within a character.
+        bytes.truncate(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
+            let source = journal::Error::Damaged { line, problem: "it is not UTF-8".to_owned() };
+            HistoryError::Damaged { id: id(), source }
+        })?;
         Story::read(&text).map_err(|source| HistoryError::Damaged { id: id(), source })
+    }
+
+    /// Whether there is a whole first line: one that was killed before that never ran a step.
+    fn has_begun(&self) -> bool {
+        let Ok(journal) = fs::File::open(self.dir.join(JOURNAL)) else { return false };
+        let mut line = Vec::new();
+        io::BufReader::new(journal).read_until(b'\n', &mut line).is_ok() && line.ends_with(b"\n")
     }
 
     pub fn is_running(&self) -> bool {
@@ -206,6 +245,30 @@ impl Run {
     }
 }
 
+/// Makes a directory that only we can use, or finds it so.
+fn claim(dir: &Path) -> Result<(), String> {
+    match fs::DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => is_ours(dir),
+        made => made.map_err(|error| error.to_string()),
+    }
+}
+
+/// Whether a directory is ours and nobody else can put anything there.
+fn is_ours(dir: &Path) -> Result<(), String> {
+    let found = fs::symlink_metadata(dir).map_err(|error| error.to_string())?;
+    let shown = dir.display();
+    if !found.is_dir() {
+        return Err(format!("`{shown}` is no directory"));
+    }
+    if found.uid() != crate::system::user() {
+        return Err(format!("`{shown}` belongs to another user"));
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(format!("others may write to `{shown}`"));
+    }
+    Ok(())
+}
+
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     entries.flatten().map(|entry| entry.path()).collect()
@@ -221,7 +284,7 @@ fn stamp(at: Timestamp) -> String {
 fn folder(file: &Path) -> String {
     let whole = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let stem =
-        file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        whole.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let safe: String =
         stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(40).collect();
     format!("{safe}-{:016x}", digest(whole.as_os_str().as_encoded_bytes()))
@@ -243,7 +306,8 @@ mod tests {
         let history = History::below(dir.path());
         let file = dir.path().join("flow.yaml");
         for (at, &ms) in runs.iter().enumerate() {
-            drop(history.create(&file, Timestamp(ms), at as u64).unwrap());
+            let journal = history.create(&file, Timestamp(ms), at as u64).unwrap();
+            fs::write(journal.dir.join(JOURNAL), "begun\n").unwrap();
         }
         (dir, history, file)
     }
@@ -284,7 +348,40 @@ mod tests {
         let running = history.create(&file, Timestamp(1_000), 1).unwrap();
         drop(history.create(&file, Timestamp(2_000), 2).unwrap());
         history.prune(&file, Limits { runs: 1, age: Duration::from_secs(1) }, Timestamp(90_000));
-        assert_eq!(history.runs(Some(&file)).len(), 2);
+        assert_eq!(history.all(Some(&file)).len(), 2);
         drop(running);
+    }
+
+    #[test]
+    fn half_a_first_line_is_no_run() {
+        let (_dir, history, file) = history_with(&[1_000]);
+        let torn = history.create(&file, Timestamp(2_000), 7).unwrap();
+        fs::write(torn.dir.join(JOURNAL), r#"{"kind":"run","v":1,"id":"1970"#).unwrap();
+        let running = history.last(&file).unwrap();
+        assert_eq!(&running.id, torn.id(), "it may still begin");
+        assert!(history.last_ended(&file).is_some_and(|run| run.id != running.id));
+        drop(torn);
+        assert_eq!(history.runs(None).len(), 1);
+        assert_eq!(history.last(&file).unwrap(), history.runs(None)[0]);
+        assert!(matches!(history.find(running.id.as_str()), Err(HistoryError::UnknownRun { .. })));
+    }
+
+    #[test]
+    fn a_directory_that_others_can_change_is_not_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let (state, file) = (dir.path().join("state"), dir.path().join("flow.yaml"));
+        let history = History::below_exposed(&state);
+        let made = history.create(&file, Timestamp(1_000), 1).unwrap();
+        fs::write(made.dir.join(JOURNAL), "begun\n").unwrap();
+        let rights = || fs::metadata(&state).unwrap().permissions().mode() & 0o777;
+        assert_eq!((rights(), history.runs(None).len()), (0o700, 1));
+        fs::set_permissions(&state, fs::Permissions::from_mode(0o770)).unwrap();
+        assert_eq!(history.runs(None).len(), 0);
+        let refused = history.create(&file, Timestamp(2_000), 2).unwrap_err();
+        assert!(refused.to_string().contains("others may write to"), "{refused}");
+        fs::rename(&state, dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &state).unwrap();
+        assert!(history.create(&file, Timestamp(3_000), 3).is_err());
     }
 }

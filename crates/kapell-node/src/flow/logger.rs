@@ -1,6 +1,5 @@
 //! What a run tells while it goes on, and to whom.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use kapell_backend::executor::Stream;
@@ -65,10 +64,7 @@ pub trait ExecutionLogger: Send {
     /// Output of a step that is to be shown while it runs.
     fn on_console(&mut self, _node: &str, stream: Stream, chunk: &[u8]) {
         // Nobody may be reading; that is no reason for the workflow to fail.
-        let _written = match stream {
-            Stream::Stdout => std::io::stdout().lock().write_all(chunk),
-            Stream::Stderr => std::io::stderr().lock().write_all(chunk),
-        };
+        let _written = crate::stdio::write_all(stream, chunk);
     }
 }
 

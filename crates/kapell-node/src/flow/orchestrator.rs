@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::actor::Actor;
 use super::capture::Sink;
-use super::context::Context;
+use super::context::{Context, Scripts};
 use super::history::History;
 use super::journal::{Given, RunJournal};
 use super::logger::{ExecutionLogger, NoOpLogger};
@@ -211,13 +211,16 @@ impl Orchestrator {
             limit: self.output_limit,
             problem: Mutex::new(None),
         });
-        let scripts =
-            journal.as_ref().map_or_else(std::env::temp_dir, |journal| journal.dir.clone());
+        let scripts = match &journal {
+            Some(journal) => Scripts::Run(journal.dir.clone()),
+            None => {
+                let unique = format!("kapell-{}-{:x}", std::process::id(), self.ids.draw());
+                Scripts::alone(std::env::temp_dir().join(unique))
+            }
+        };
         let mut context = Context::new(&workflow, self.params, scripts);
         if let Some(past) = &self.past {
-            for (name, step) in &past.steps {
-                context.learn(name, &step.outputs, step.stdout.as_deref());
-            }
+            learn(&mut context, &workflow, &fates, past);
             if let Some(journal) = &mut journal {
                 keep(journal, self.clock.wall(), &workflow, &fates, past);
             }
@@ -235,7 +238,11 @@ impl Orchestrator {
             sink,
             self.inbox.1,
         );
-        actor.run(&self.local).await
+        tokio::select! {
+            biased;
+            report = actor.run(&self.local) => report,
+            () = self.local.reap_now_and_then() => unreachable!("reaping has no end"),
+        }
     }
 
     fn begin_journal(&mut self) -> Option<RunJournal> {
@@ -254,6 +261,16 @@ impl Orchestrator {
             resumes,
         });
         Some(journal)
+    }
+}
+
+/// What steps gave that are not run again. The others give it anew, or not at all.
+fn learn(context: &mut Context, workflow: &Workflow, fates: &[Fate], past: &Past) {
+    for (ix, step) in workflow.proper_steps() {
+        let counts = matches!(fates[ix.index()], Fate::Counts(_));
+        if let (true, Some(before)) = (counts, past.steps.get(&*step.name)) {
+            context.learn(&step.name, &before.outputs, before.stdout.as_deref());
+        }
     }
 }
 

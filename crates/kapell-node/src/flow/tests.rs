@@ -204,3 +204,22 @@ steps:
         report.failures[0]
     );
 }
+
+/// `cargo test` builds the examples next to the tests.
+#[test]
+fn the_example_logger_runs() {
+    let here = std::env::current_exe().unwrap();
+    let example = here.ancestors().nth(2).unwrap().join("examples/custom_logger");
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hello.yaml");
+    let output = std::process::Command::new(example).arg(file).output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{stdout}");
+    for line in [
+        "hello begins with 3 steps",
+        "  node_completed report",
+        "hello is over, 3 steps succeeded",
+        "closed",
+    ] {
+        assert!(stdout.lines().any(|it| it == line), "no `{line}` in\n{stdout}");
+    }
+}

@@ -1,6 +1,5 @@
 //! One JSON object a line, for programs.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use kapell_backend::executor::Stream;
@@ -17,8 +16,7 @@ impl JsonLogger {
     fn line(fields: Map<String, Value>) {
         let mut line = Value::Object(fields).to_string();
         line.push('\n');
-        // Whoever reads this may have gone away; the workflow goes on.
-        let _written = std::io::stdout().lock().write_all(line.as_bytes());
+        crate::print(&line);
     }
 }
 
@@ -89,6 +87,7 @@ impl ExecutionLogger for JsonLogger {
 
     /// Standard output belongs to the events, so steps are shown on standard error.
     fn on_console(&mut self, _node: &str, _stream: Stream, chunk: &[u8]) {
-        let _written = std::io::stderr().lock().write_all(chunk);
+        // Nobody may be reading; that is no reason for the workflow to fail.
+        let _written = kapell_node::stdio::write_all(Stream::Stderr, chunk);
     }
 }

@@ -1,5 +1,6 @@
 //! How a run is shown to people and programs.
 
+mod console;
 mod json;
 mod stream;
 pub(crate) mod style;

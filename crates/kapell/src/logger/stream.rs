@@ -1,31 +1,31 @@
 //! One line an event.
 
-use std::io::Write as _;
-
+use kapell_backend::executor::Stream;
 use kapell_core::flow::Kind;
 use kapell_core::seams::Timestamp;
 use kapell_core::workflow::{Workflow, show_duration};
 use kapell_node::flow::{ExecutionLogger, NodeEvent, NodeSnapshot, WorkflowEvent};
 
+use super::console::Console;
 use super::style::{Colour, Style, clean};
 
 #[derive(Debug)]
 pub(crate) struct StreamLogger {
     style: Style,
     zone: jiff::tz::TimeZone,
+    console: Console,
 }
 
 impl StreamLogger {
     pub(crate) fn new(style: Style) -> Self {
-        Self { style, zone: jiff::tz::TimeZone::system() }
+        Self { style, zone: jiff::tz::TimeZone::system(), console: Console::default() }
     }
 
-    fn line(&self, at: Timestamp, text: &str) {
+    fn line(&mut self, at: Timestamp, text: &str) {
         let clock =
             jiff::Timestamp::from_millisecond(at.0).unwrap_or_default().to_zoned(self.zone.clone());
         let clock = self.style.paint(Colour::Dim, &format!("[{}]", clock.strftime("%H:%M:%S")));
-        // Whoever reads this may have gone away; the workflow goes on.
-        let _written = writeln!(std::io::stdout().lock(), "{clock} {text}");
+        crate::print(&format!("{}{clock} {text}\n", self.console.before_line()));
     }
 }
 
@@ -73,6 +73,7 @@ pub(super) fn closing_words(style: Style, event: &WorkflowEvent<'_>) -> String {
 
 impl ExecutionLogger for StreamLogger {
     fn on_workflow_start(&mut self, event: &WorkflowEvent<'_>) {
+        self.console = Console::of(event.workflow);
         let steps = event.workflow.len();
         let plural = if steps == 1 { "" } else { "s" };
         let name = self.style.paint(Colour::Bold, &event.workflow.name);
@@ -81,10 +82,12 @@ impl ExecutionLogger for StreamLogger {
     }
 
     fn on_workflow_complete(&mut self, event: &WorkflowEvent<'_>) {
+        self.console.end_all();
         self.line(event.at, &closing_words(self.style, event));
     }
 
     fn on_node_event(&mut self, event: &NodeEvent<'_>) {
+        self.console.end(event.node);
         self.line(event.at, &words(self.style, event));
     }
 
@@ -94,5 +97,15 @@ impl ExecutionLogger for StreamLogger {
 
     fn wants_status_updates(&self) -> bool {
         false
+    }
+
+    fn on_console(&mut self, node: &str, stream: Stream, chunk: &[u8]) {
+        self.console.take(node, stream, chunk);
+    }
+}
+
+impl Drop for StreamLogger {
+    fn drop(&mut self) {
+        self.console.end_all();
     }
 }

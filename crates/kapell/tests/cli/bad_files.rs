@@ -343,3 +343,13 @@ fn odd_but_good_files_are_taken() {
     }
     refused(&Bench::with(good[3])).stderr_has("unknown key `base`");
 }
+
+#[test]
+fn a_file_may_come_through_a_pipe() {
+    let bench = Bench::with("steps: [{name: a, command: touch ran}]\n");
+    let kapell = env!("CARGO_BIN_EXE_kapell");
+    let mut shell = bench.command("sh");
+    shell.args(["-c", &format!("cat flow.yaml | '{kapell}' process /dev/stdin")]);
+    bench.run_command(shell).expect(0).stdout_has("▶ stdin started: 1 step");
+    assert!(bench.exists("ran"));
+}

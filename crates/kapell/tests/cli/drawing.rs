@@ -17,7 +17,7 @@ fn validate_counts_steps_and_dependencies() {
     let bench = Bench::with(DIAMOND);
     bench.write("other.yaml", "steps: [{name: a, command: touch ran}]\n");
     let ran = bench.run(&["workflow", "validate", "flow.yaml", "other.yaml"]).expect(0);
-    let want = "flow.yaml: ok, 5 steps, 6 dependencies\nother.yaml: ok, 1 steps, 0 dependencies\n";
+    let want = "flow.yaml: ok, 5 steps, 6 dependencies\nother.yaml: ok, 1 step, 0 dependencies\n";
     assert_eq!((ran.out().as_str(), ran.err().as_str()), (want, ""));
     assert!(!bench.exists("ran") && !bench.exists("state"));
 }
@@ -154,7 +154,7 @@ run   c  after b; cancelled last time
     let ran = bench.run(&["process", "--dry-run", "--from", "b", "flow.yaml"]).expect(0);
     let want = "\
 keep  a  kept: succeeded in run RUN
-keep  d  not selected
+skip  d  not selected
 run   b  selected
 run   c  after b; cancelled last time
 2 of 4 steps would run

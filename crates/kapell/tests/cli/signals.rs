@@ -9,10 +9,11 @@ use crate::bench::{Bench, eventually, pause};
 use crate::gate::Gate;
 use crate::running::{Running, send};
 
-/// A step that waits, and one behind it whose cancellation shows that the signal was heard.
+/// A step that takes its time to end when asked, so that an impatient end would show, and one behind
+/// it whose cancellation shows that the signal was heard.
 const PATIENT: &str = "
 steps:
-  - {name: patient, command: \"trap 'echo asked >> asked; exit 0' TERM; read _ < gate\"}
+  - {name: patient, command: \"trap 'sleep 0.2; echo asked >> asked; exit 0' TERM; sleep 600 & : > up; wait\"}
   - {name: next, command: touch never, depends: patient}
 handlers: {exit: echo $KAPELL_STATUS >> handled}
 ";
@@ -28,6 +29,7 @@ handlers: {exit: touch handled}
 /// How long a person takes at least to press the same keys again.
 const TWICE: Duration = Duration::from_millis(300);
 
+/// Starts the workflow in a process group of its own.
 fn start(bench: &Bench) -> (Running, Gate) {
     let gate = Gate::new(bench, "gate");
     let mut command = bench.kapell(&["process", "flow.yaml"]);
@@ -35,12 +37,18 @@ fn start(bench: &Bench) -> (Running, Gate) {
     (bench.start_command(command), gate)
 }
 
+/// Starts `PATIENT`, and returns when it is ready to be asked.
+fn start_patient(bench: &Bench) -> Running {
+    let running = start(bench).0;
+    eventually("the step", || bench.exists("up").then_some(()));
+    running
+}
+
 #[test]
 fn signals_become_exit_codes() {
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
         let bench = Bench::with(PATIENT);
-        let (running, gate) = start(&bench);
-        let _waiting = gate.reached();
+        let running = start_patient(&bench);
         running.signal(signal);
         let ran = running.finish().expect(code);
         ran.stdout_has(&format!("⊘ next cancelled: interrupted by {}\n", signal.as_str()));
@@ -54,8 +62,7 @@ fn signals_become_exit_codes() {
 #[test]
 fn ctrl_c_reaches_the_whole_group_and_counts_once() {
     let bench = Bench::with(PATIENT);
-    let (running, gate) = start(&bench);
-    let _waiting = gate.reached();
+    let running = start_patient(&bench);
     // As a terminal does it.
     send(-running.pid(), Signal::SIGINT);
     running.finish().expect(130);
@@ -67,10 +74,22 @@ fn ctrl_c_reaches_the_whole_group_and_counts_once() {
 fn a_signal_sent_twice_at_once_counts_once() {
     // `timeout` sends its signal to the process and then to the group.
     let bench = Bench::with(PATIENT);
-    let (running, gate) = start(&bench);
-    let _waiting = gate.reached();
+    let running = start_patient(&bench);
     running.signal(Signal::SIGTERM);
     send(-running.pid(), Signal::SIGTERM);
+    running.finish().expect(143);
+    assert_eq!(bench.read("asked"), "asked\n");
+    assert_eq!(bench.read("handled"), "interrupted\n", "handlers run: it was one wish");
+}
+
+#[test]
+fn a_signal_to_both_of_our_processes_counts_once() {
+    // Who stops a service signals all of its processes.
+    let bench = Bench::with(PATIENT);
+    let running = start_patient(&bench);
+    let worker = running.worker();
+    running.signal(Signal::SIGTERM);
+    send(worker, Signal::SIGTERM);
     running.finish().expect(143);
     assert_eq!(bench.read("asked"), "asked\n");
     assert_eq!(bench.read("handled"), "interrupted\n", "handlers run: it was one wish");
@@ -114,8 +133,7 @@ fn who_does_not_end_when_asked_is_ended_after_the_grace() {
 fn a_signal_to_the_worker_alone_works_too() {
     for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130)] {
         let bench = Bench::with(PATIENT);
-        let (running, gate) = start(&bench);
-        let _waiting = gate.reached();
+        let running = start_patient(&bench);
         send(running.worker(), signal);
         running.finish().expect(code);
         assert_eq!(bench.read("asked"), "asked\n");
@@ -154,14 +172,14 @@ fn a_signal_ends_a_handler() {
     let bench = Bench::with(
         "
 steps: [{name: a, command: echo x}]
-handlers: {success: read _ < gate, exit: touch never}
+handlers: {success: read _ < gate, exit: echo $KAPELL_STATUS > cleaned}
 ",
     );
     let (running, gate) = start(&bench);
     let _waiting = gate.reached();
     running.signal(Signal::SIGINT);
     running.finish().expect(130).stdout_has("⊘ handlers.success cancelled: ");
-    assert!(!bench.exists("never"));
+    assert_eq!(bench.read("cleaned"), "interrupted\n", "one signal leaves the last handler");
 }
 
 #[test]

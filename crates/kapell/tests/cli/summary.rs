@@ -36,7 +36,8 @@ fn summary_shows_the_last_lines_of_stderr() {
     let bench =
         Bench::with("steps: [{name: long, command: 'seq 1 100 >&2; echo not this; exit 1'}]\n");
     let ran = bench.flow(&[]).expect(1);
-    let lines: String = (81..=100).map(|number| format!("  │ {number}\n")).collect();
+    let lines: Vec<String> = (81..=100).map(|number| format!("  │ {number}\n")).collect();
+    let lines = lines.concat();
     let want = format!(
         "\n✗ first failure: long: exit status 1\n{lines}1 failed in TOOK\n\
          resume with: kapell process --resume flow.yaml\n"
@@ -65,9 +66,10 @@ fn summary_cannot_be_used_to_write_to_the_terminal() {
 
 #[test]
 fn summary_limits_the_number_of_failures() {
-    let steps: String = (1..=8)
+    let steps: Vec<String> = (1..=8)
         .map(|number| format!("  - {{name: s{number}, command: exit {number}}}\n"))
         .collect();
+    let steps = steps.concat();
     let bench = Bench::with(&format!("on_failure: continue\nworkers: 1\nsteps:\n{steps}"));
     let ran = bench.flow(&[]).expect(1);
     let want = "
@@ -126,4 +128,10 @@ steps:
     ] {
         ran.stdout_has(line);
     }
+}
+
+#[test]
+fn summary_shows_what_is_not_text_as_well_as_it_can() {
+    let bench = Bench::with(r#"steps: [{name: a, command: "printf 'caf\\351 !' >&2; exit 1"}]"#);
+    bench.flow(&[]).expect(1).stderr_has("  │ caf\u{fffd} !\n");
 }

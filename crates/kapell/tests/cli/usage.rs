@@ -103,17 +103,17 @@ fn bad_parameters_are_refused() {
 fn settings_come_from_file_environment_and_flag() {
     let bench = Bench::new().set("KAPELL_WORKERS", "7");
     bench.write("kapell.yaml", "workers: 2\ngrace: 3s\nlogger: json\n");
-    let args = ["--config", "kapell.yaml", "--state-dir", "elsewhere", "config", "show"];
+    let args = ["--config", "kapell.yaml", "--state-dir", "/elsewhere", "config", "show"];
     let ran = bench.run(&args).expect(0);
     let want = "\
-SETTING           VALUE      FROM
-state_dir         elsewhere  --state-dir
-logger            json       kapell.yaml
-workers           7          $KAPELL_WORKERS
-grace             3.0s       kapell.yaml
-history_runs      100        default
-history_age       90d        default
-output_limit_mib  64         default
+SETTING           VALUE       FROM
+state_dir         /elsewhere  --state-dir
+logger            json        kapell.yaml
+workers           7           $KAPELL_WORKERS
+grace             3.0s        kapell.yaml
+history_runs      100         default
+history_age       90d         default
+output_limit_mib  64          default
 ";
     assert_eq!(ran.out(), want);
     let ran = bench.run(&["config", "show", "--output", "json"]).expect(0);

@@ -1,6 +1,13 @@
 //! `after: [X]` waits for X and everything that transitively depends on X.
 
+use std::time::{Duration, Instant};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::{workflow, wrong};
+use crate::workflow::after::unfold;
+use crate::workflow::{Graph, On, StepIx, load};
 
 /// What a step waits for, by name, sorted.
 fn waits_for(text: &str, name: &str) -> Vec<String> {
@@ -99,14 +106,78 @@ fn a_cycle_through_what_after_stands_for_is_told_at_the_step() {
 }
 
 #[test]
-fn after_may_not_stand_for_millions_of_dependencies() {
+fn after_may_not_stand_for_tens_of_millions_of_dependencies() {
     let mut text = String::from("steps:\n  - {name: c0}\n");
-    for at in 1..3_000 {
+    for at in 1..5_000 {
         text.push_str(&format!("  - {{name: c{at}, depends: c{}}}\n", at - 1));
     }
-    for at in 0..1_000 {
+    for at in 0..4_100 {
         text.push_str(&format!("  - {{name: a{at}, after: c0}}\n"));
     }
-    let problems = crate::workflow::load(text.as_bytes(), "x").unwrap_err();
-    assert!(problems[0].message.contains("more than 2000000 dependencies"), "{}", problems[0]);
+    let problems = load(text.as_bytes(), "x").unwrap_err();
+    assert!(problems[0].message.contains("more than 20000000 dependencies"), "{}", problems[0]);
+}
+
+#[test]
+fn thousands_may_come_after_thousands() {
+    let mut text = String::from("steps:\n  - {name: r}\n");
+    for at in 0..2_000 {
+        text.push_str(&format!("  - {{name: d{at}, depends: r}}\n"));
+        text.push_str(&format!("  - {{name: a{at}, after: r}}\n"));
+    }
+    let workflow = workflow(&text);
+    assert_eq!(workflow.graph.edge_count(), 2_000 + 2_000 * 2_001);
+}
+
+/// A chain of steps that all come after `z`, with `more` steps besides.
+fn chain(more: &str) -> String {
+    let mut text = format!("steps:\n  - {{name: z}}\n{more}  - {{name: s0, after: z}}\n");
+    for at in 1..20_000 {
+        text.push_str(&format!("  - {{name: s{at}, depends: s{}, after: z}}\n", at - 1));
+    }
+    text
+}
+
+#[test]
+fn a_long_chain_after_one_step_loads_quickly() {
+    let end = "  - {name: other, depends: z}\n  - {name: last, depends: [z, s19999]}\n";
+    for (more, each) in [("", 1), (end, 2)] {
+        let text = chain(more);
+        let begin = Instant::now(); // tidy: allow(clock) measures the machine, decides nothing
+        let workflow = workflow(&text);
+        assert!(begin.elapsed() < Duration::from_secs(8), "took {:?}", begin.elapsed());
+        let middle = workflow.find("s100").unwrap();
+        assert_eq!(workflow.graph.parents(middle).len(), 1 + each);
+    }
+}
+
+proptest! {
+    /// Against the definition, step by step: batches must not mix up whose followers are whose.
+    #[test]
+    fn after_is_what_it_says(
+        depends in vec((0_usize..150, 0_usize..150), 0..200),
+        afters in vec((0_usize..150, 0_usize..150), 0..300),
+    ) {
+        let ix = StepIx::new;
+        let mut edges: Vec<_> = depends
+            .iter()
+            .filter(|(a, b)| a != b)
+            .map(|&(a, b)| (ix(a.max(b)), ix(a.min(b)), On::Success))
+            .collect();
+        let mut afters: Vec<_> = afters.iter().map(|&(a, b)| (ix(a), ix(b))).collect();
+        afters.sort_unstable();
+        let graph = Graph::build(150, &edges);
+        let mut want = edges.clone();
+        for &(step, parent) in &afters {
+            let own = graph.descendants(step);
+            want.push((step, parent, On::Success));
+            let others = graph.descendants(parent).into_iter();
+            let others = others.filter(|other| *other != step && !own.contains(other));
+            want.extend(others.map(|other| (step, other, On::Success)));
+        }
+        unfold(150, &mut edges, &afters).unwrap();
+        edges.sort_unstable();
+        want.sort_unstable();
+        prop_assert_eq!(edges, want);
+    }
 }

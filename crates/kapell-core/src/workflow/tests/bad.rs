@@ -43,6 +43,29 @@ fn an_unknown_key_is_refused_with_what_was_meant() {
 }
 
 #[test]
+fn the_words_of_other_tools_are_understood() {
+    for (theirs, ours) in [
+        ("cmd", "command"),
+        ("run", "command"),
+        ("needs", "depends"),
+        ("depends_on", "depends"),
+        ("dependsOn", "depends"),
+        ("working_dir", "dir"),
+        ("workdir", "dir"),
+        ("cwd", "dir"),
+        ("retries", "retry_policy"),
+        ("retry", "retry_policy"),
+        ("continueOn", "continue_on_error"),
+        ("allow_failure", "continue_on_error"),
+    ] {
+        let want = format!("3:5: unknown key `{theirs}` in a step (did you mean `{ours}`?)");
+        assert_eq!(wrong(&format!("steps:\n  - name: a\n    {theirs}: x\n")), [want]);
+    }
+    let elsewhere = wrong("run: x\nsteps: [{name: a}]\n");
+    assert!(!elsewhere[0].contains("command"), "{elsewhere:?}");
+}
+
+#[test]
 fn an_unknown_key_that_resembles_nothing_is_refused_with_the_known_ones() {
     let want = "1:1: unknown key `zzzzz` in the workflow (known keys are kind, name, description, \
                 env, params, steps, workers, timeout, on_failure, handlers, defaults)";
@@ -279,8 +302,7 @@ fn a_file_that_is_no_text_is_refused() {
 
 #[test]
 fn no_time_at_all_is_refused() {
-    let problems =
-        crate::workflow::load(b"timeout: 0\nsteps: [{name: a, timeout: 0s}]\n", "x").unwrap_err();
+    let problems = load(b"timeout: 0\nsteps: [{name: a, timeout: 0s}]\n", "x").unwrap_err();
     let places: Vec<_> =
         problems.iter().map(|problem| (problem.span.line, problem.message.as_str())).collect();
     assert_eq!(
@@ -292,7 +314,7 @@ fn no_time_at_all_is_refused() {
 #[test]
 fn a_step_cannot_take_the_name_of_a_handler() {
     let text = b"steps: [{name: handlers.exit}]\nhandlers: {exit: x}\n";
-    let problems = crate::workflow::load(text, "x").unwrap_err();
+    let problems = load(text, "x").unwrap_err();
     assert_eq!(
         problems[0].to_string(),
         "1:16: `handlers.exit` is the name of a handler (rename the step)"

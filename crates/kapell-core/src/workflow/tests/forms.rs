@@ -345,12 +345,14 @@ steps:
   - {name: in-dir, command: x}
   - {name: in-handler, command: x}
   - {name: named-only, command: x}
-  - {name: a, command: "echo ${build.version} ${nobody.x} $named-only ${named_only}"}
-  - {name: b, script: "echo ${in-script.items[0].name}"}
-  - {name: c, command: ls, args: ["${in-args.path}"]}
-  - {name: d, command: x, when: "test ${in-when.ok} = true"}
-  - {name: e, command: x, preconditions: [{predicate: "echo ${in-check.n}", expected: 1}]}
-  - {name: f, command: x, env: {A: "${in-env.x}"}, dir: "${in-dir.path}"}
+  - {name: a, command: "echo ${build.version} '${nobody.x}' $named-only ${named_only}", depends: build}
+  - {name: b, script: "echo ${in-script.items[0].name}", depends: in-script}
+  - {name: c, command: ls, args: ["${in-args.path}"], depends: in-args}
+  - {name: d, command: x, when: "test ${in-when.ok} = true", depends: in-when}
+  - name: e
+    depends: in-check
+    preconditions: [{predicate: "echo ${in-check.n}", expected: 1}]
+  - {name: f, command: x, env: {A: "${in-env.x}"}, dir: "${in-dir.path}", depends: [in-env, in-dir]}
 "#,
     );
     let names: Vec<_> =
