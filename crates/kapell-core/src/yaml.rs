@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
 use crate::source::{Problem, Span};
@@ -247,12 +247,13 @@ impl<'a> Tree<'a> {
                 Value::Map(_) | Value::List(_) | Value::Scalar(_) => entries.push((key, value)),
             }
         }
+        if bases.is_empty() {
+            return Ok(entries);
+        }
+        let text = |key: &Node<'a>| key.scalar().map(|key| key.text.clone());
+        let mut own: FxHashSet<_> = entries.iter().filter_map(|(key, _)| text(key)).collect();
         for (key, value) in bases {
-            let same = |(own, _): &(Node<'a>, Node<'a>)| match (own.scalar(), key.scalar()) {
-                (Some(own), Some(key)) => own.text == key.text,
-                _ => false,
-            };
-            if !entries.iter().any(same) {
+            if text(&key).is_none_or(|text| own.insert(text)) {
                 entries.push((key, value));
             }
         }
@@ -307,94 +308,4 @@ fn bad_merge(span: Span) -> Problem {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn only(text: &str) -> Node<'_> {
-        let mut documents = parse(text).expect("valid YAML");
-        assert_eq!(documents.len(), 1);
-        documents.remove(0)
-    }
-
-    #[test]
-    fn remembers_where_values_stand() {
-        let Value::Map(entries) = only("a: 1\nbb:\n  - x\n  - 'yz'\n").value else { panic!() };
-        assert_eq!(entries[0].0.span, Span::new(1, 1, 1));
-        let Value::List(items) = &entries[1].1.value else { panic!() };
-        assert_eq!(items[1].span, Span::new(4, 5, 4));
-        assert!(!items[1].scalar().unwrap().plain);
-    }
-
-    #[test]
-    fn values_are_borrowed_from_the_text() {
-        let Value::Map(entries) = only("ä: \"öü\"\nb: ß x\nc: \"\\n\"\n").value else {
-            panic!()
-        };
-        let texts: Vec<_> =
-            entries.iter().map(|(_, value)| &value.scalar().unwrap().text).collect();
-        assert_eq!(texts, ["öü", "ß x", "\n"]);
-        assert!(matches!(texts[0], Cow::Borrowed(_)) && matches!(texts[1], Cow::Borrowed(_)));
-        assert!(matches!(texts[2], Cow::Owned(_)), "an escape is not in the text as it reads");
-    }
-
-    #[test]
-    fn a_syntax_error_has_its_place() {
-        let problem = parse("a: [1, 2\nb: 3\n").unwrap_err();
-        assert!(problem.message.starts_with("invalid YAML"), "{problem}");
-        assert!(problem.span.line >= 1 && problem.help.is_some());
-    }
-
-    #[test]
-    fn a_bomb_does_not_go_off() {
-        let mut text = String::from("a: &a [x, x, x, x, x, x, x, x, x]\n");
-        for (this, before) in "bcdefghij".chars().zip("abcdefghi".chars()) {
-            let refs = vec![format!("*{before}"); 9].join(", ");
-            text.push_str(&format!("{this}: &{this} [{refs}]\n"));
-        }
-        let problem = parse(&text).unwrap_err();
-        assert!(problem.message.contains("aliases unfold"), "{problem}");
-    }
-
-    #[test]
-    fn anchors_within_anchors_do_not_multiply_the_file() {
-        let opened: String = (0..60).map(|level| format!("&a{level} [")).collect();
-        let scalars = "x,".repeat(100_000);
-        let text = format!("steps: {opened}{scalars}{}\n", "]".repeat(60));
-        let problem = parse(&text).unwrap_err();
-        assert!(problem.message.starts_with("anchors within anchors"), "{problem}");
-    }
-
-    #[test]
-    fn anchors_side_by_side_are_as_many_as_one_likes() {
-        let list: String = (0..150_000).map(|at| format!("&a{at} x,")).collect();
-        let text = format!("[{list}]");
-        let Value::List(items) = only(&text).value else { panic!() };
-        assert_eq!(items.len(), 150_000);
-        let one = format!("&all [{}]", "x,".repeat(300_000));
-        assert!(parse(&one).is_ok());
-    }
-
-    #[test]
-    fn deep_nesting_is_refused() {
-        let problem = parse(&"[".repeat(100_000)).unwrap_err();
-        assert!(problem.message.contains("levels deep"), "{problem}");
-    }
-
-    #[test]
-    fn an_alias_inside_its_own_anchor_is_refused() {
-        assert!(parse("a: &a [*a]\n").is_err());
-    }
-
-    #[test]
-    fn merge_keys_fill_in_what_is_absent() {
-        let Value::Map(entries) = only("b: &b {x: 1, y: 2}\nc:\n  <<: *b\n  x: 9\n").value else {
-            panic!()
-        };
-        let Value::Map(c) = &entries[1].1.value else { panic!() };
-        let text: Vec<_> = c
-            .iter()
-            .map(|(k, v)| format!("{}={}", k.scalar().unwrap().text, v.scalar().unwrap().text))
-            .collect();
-        assert_eq!(text, ["x=9", "y=2"]);
-    }
-}
+mod tests;

@@ -151,7 +151,7 @@ impl Sim {
     pub(super) fn step(&self, name: &str) -> StepIx {
         let steps = &self.flow.workflow().steps;
         let at = steps.iter().position(|step| &*step.name == name);
-        at.map(StepIx::new).unwrap_or_else(|| panic!("there is no step {name}"))
+        at.map_or_else(|| panic!("there is no step {name}"), StepIx::new)
     }
 
     pub(super) fn play(self, name: &str, script: Script) -> Self {
