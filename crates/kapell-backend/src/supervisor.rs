@@ -173,8 +173,10 @@ fn exit_code(exit: Exit) -> i32 {
     match exit {
         Exit::Code(code) => code,
         Exit::Signal(signal) => {
+            let name = Signal::try_from(signal)
+                .map_or_else(|_| format!("signal {signal}"), |signal| signal.as_str().to_owned());
             let text = format!(
-                "kapell: the worker process was ended by signal {signal}; all its steps were ended too\n"
+                "kapell: the worker process was ended by {name}; all its steps were ended too\n"
             );
             let _told = io::stderr().write_all(text.as_bytes());
             show_cursor();

@@ -37,7 +37,8 @@ fn what_stands_behind_a_shell_gets_its_grace() {
 #[test]
 fn processes_that_were_there_before_the_run_are_spared() {
     let bench = Bench::with("steps: [{name: a, command: 'echo hi'}]");
-    let line = "sleep 600 > /dev/null 2>&1 & echo $! > stranger; exec KAPELL process -l none flow.yaml";
+    let line =
+        "sleep 600 > /dev/null 2>&1 & echo $! > stranger; exec KAPELL process -l none flow.yaml";
     shell(&bench, "sh", line).expect(0);
     let stranger = bench.read("stranger").trim().to_owned();
     let mut kill = bench.command("kill");
@@ -53,7 +54,9 @@ fn a_reader_that_the_shell_left_us_gets_everything() {
     }
     let bench = Bench::with("steps: [{name: a, command: 'echo hi'}]");
     shell(&bench, "bash", "KAPELL process flow.yaml > >(sleep 0.2; cat > log)").expect(0);
-    eventually("the log", || (bench.exists("log") && bench.read("log").lines().count() == 4).then_some(()));
+    eventually("the log", || {
+        (bench.exists("log") && bench.read("log").lines().count() == 4).then_some(())
+    });
 }
 
 #[test]
@@ -86,7 +89,8 @@ fn nohup_is_heeded() {
 /// Nobody reads what a step shows: the worker is stuck in a write, and still we can be ended.
 #[test]
 fn a_stuck_worker_is_ended_by_the_second_signal() {
-    let flow = "steps: [{name: a, command: 'head -c 400000 /dev/zero; : > up; sleep 600', console: true}]";
+    let flow =
+        "steps: [{name: a, command: 'head -c 400000 /dev/zero; : > up; sleep 600', console: true}]";
     let bench = Bench::with(flow);
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let mut command = bench.kapell(&["process", "flow.yaml"]);
