@@ -19,7 +19,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::unistd::{Pid, pipe2};
 
 /// Signals for which this process may have handlers, or which it ignores.
-const HANDLED: [c_int; 9] = [
+const HANDLED: [c_int; 7] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -27,11 +27,7 @@ const HANDLED: [c_int; 9] = [
     libc::SIGTERM,
     libc::SIGCHLD,
     libc::SIGWINCH,
-    libc::SIGTTOU,
-    libc::SIGTTIN,
 ];
-/// Of these, signals that we ignore for ourselves: a child must not inherit that.
-const IGNORED_BY_US: [c_int; 3] = [libc::SIGPIPE, libc::SIGTTOU, libc::SIGTTIN];
 /// What the child needs until it executes its program, with room to spare.
 const STACK: usize = 64 << 10;
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -228,8 +224,7 @@ extern "C" fn execute(argument: *mut c_void) -> c_int {
         if !child.descriptors.is_null() {
             libc::setrlimit(libc::RLIMIT_NOFILE, child.descriptors);
         }
-        // A session of its own: whoever asks for the terminal is refused instead of stopped for ever.
-        let prepared = libc::setsid() >= 0
+        let prepared = libc::setpgid(0, 0) == 0
             && libc::dup2(child.stdin, 0) >= 0
             && libc::dup2(child.stdout, 1) >= 0
             && libc::dup2(child.stderr, 2) >= 0
@@ -260,7 +255,8 @@ extern "C" fn execute(argument: *mut c_void) -> c_int {
     }
 }
 
-/// The signals that we handle or ignore for ourselves. What we were started to ignore stays so.
+/// The signals that we handle, and SIGPIPE, which every Rust program ignores. What we were started
+/// to ignore stays so.
 fn signals_to_reset() -> Vec<c_int> {
     let is_ignored = |signal: c_int| {
         #[expect(unsafe_code, reason = "asks what happens on a signal and changes nothing")]
@@ -270,10 +266,7 @@ fn signals_to_reset() -> Vec<c_int> {
             now.sa_sigaction == libc::SIG_IGN
         }
     };
-    HANDLED
-        .into_iter()
-        .filter(|signal| IGNORED_BY_US.contains(signal) || !is_ignored(*signal))
-        .collect()
+    HANDLED.into_iter().filter(|signal| *signal == libc::SIGPIPE || !is_ignored(*signal)).collect()
 }
 
 /// Takes as many descriptors as we may have: three a running step. Tells what it was before.

@@ -74,7 +74,7 @@ pub fn split() -> io::Result<Lifeline> {
         ForkResult::Child => {
             drop(line);
             become_subreaper();
-            leave_group()?;
+            leave_session()?;
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
             let heeded = heeded.into_iter().map(|signal| signal as i32).collect();
             Ok(Lifeline { line: read, heeded })
@@ -106,14 +106,12 @@ fn set(signal: Signal, handler: SigHandler) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the worker a process group of its own, so that a signal to the supervisor's group, a
-/// SIGKILL above all, never hits both, and Ctrl-C comes once.
-fn leave_group() -> io::Result<()> {
-    nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-    // A background process that writes to its terminal, or reads from it, is stopped unless it
-    // refuses: then writing works, and reading is an error.
-    set(Signal::SIGTTOU, SigHandler::SigIgn)?;
-    set(Signal::SIGTTIN, SigHandler::SigIgn)
+/// Gives the worker a session of its own, so that a signal to the supervisor's group, a SIGKILL
+/// above all, never hits both, and Ctrl-C comes once. Steps inherit that they have no terminal:
+/// whoever asks for one is refused instead of stopped for ever.
+fn leave_session() -> io::Result<()> {
+    nix::unistd::setsid()?;
+    Ok(())
 }
 
 /// Makes orphans below us fall to us instead of to the system.
