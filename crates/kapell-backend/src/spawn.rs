@@ -255,17 +255,19 @@ extern "C" fn execute(argument: *mut c_void) -> c_int {
     }
 }
 
+/// Whether nothing happens on this signal, not even its default.
+pub(crate) fn is_ignored(signal: c_int) -> bool {
+    #[expect(unsafe_code, reason = "asks what happens on a signal and changes nothing")]
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut now);
+        now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// The signals that we handle, and SIGPIPE, which every Rust program ignores. What we were started
 /// to ignore stays so.
 fn signals_to_reset() -> Vec<c_int> {
-    let is_ignored = |signal: c_int| {
-        #[expect(unsafe_code, reason = "asks what happens on a signal and changes nothing")]
-        unsafe {
-            let mut now: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &raw mut now);
-            now.sa_sigaction == libc::SIG_IGN
-        }
-    };
     HANDLED.into_iter().filter(|signal| *signal == libc::SIGPIPE || !is_ignored(*signal)).collect()
 }
 

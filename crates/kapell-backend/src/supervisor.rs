@@ -16,6 +16,7 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, write};
 
 use crate::descendants;
 use crate::executor::Exit;
+use crate::spawn::is_ignored;
 use crate::wait::{self, Whom};
 
 /// Signals that ask the run to end, handed on to the worker.
@@ -57,7 +58,7 @@ pub fn split() -> io::Result<Lifeline> {
     watched.add(Signal::SIGTSTP);
     // `nohup` is heeded. An ignored SIGINT is not: scripts start what is in the background with
     // it ignored, and still mean it when they send one.
-    let nohup = is_ignored(Signal::SIGHUP);
+    let nohup = is_ignored(libc::SIGHUP);
     let heeded = HANDED_ON.into_iter().filter(|&signal| signal != Signal::SIGHUP || !nohup);
     let heeded: Vec<Signal> = heeded.collect();
     for &signal in &heeded {
@@ -87,15 +88,6 @@ pub fn split() -> io::Result<Lifeline> {
             descendants::kill_all(&strangers);
             std::process::exit(exit_code(exit))
         }
-    }
-}
-
-fn is_ignored(signal: Signal) -> bool {
-    #[expect(unsafe_code, reason = "asks what happens on a signal and changes nothing")]
-    unsafe {
-        let mut now: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal as i32, std::ptr::null(), &raw mut now);
-        now.sa_sigaction == libc::SIG_IGN
     }
 }
 

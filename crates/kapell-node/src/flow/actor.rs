@@ -33,17 +33,22 @@ struct Done {
     _script: Option<Script>,
 }
 
-pub(super) struct Actor {
-    flow: Flow,
+/// What a run is made of.
+pub(super) struct Parts {
+    pub(super) flow: Flow,
     /// Steps whose standard output others look into.
-    quoted: Vec<StepIx>,
-    context: Context,
-    executor: Arc<dyn Executor>,
-    clock: Arc<dyn Clock>,
-    journal: Option<RunJournal>,
-    logger: SharedLogger,
-    sink: Arc<Sink>,
-    inbox: mpsc::Receiver<Event>,
+    pub(super) quoted: Vec<StepIx>,
+    pub(super) context: Context,
+    pub(super) executor: Arc<dyn Executor>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) journal: Option<RunJournal>,
+    pub(super) logger: SharedLogger,
+    pub(super) sink: Arc<Sink>,
+    pub(super) inbox: mpsc::Receiver<Event>,
+}
+
+pub(super) struct Actor {
+    parts: Parts,
     running: BTreeMap<StepIx, Arc<dyn Control>>,
     tasks: JoinSet<Done>,
     lingering: JoinSet<()>,
@@ -58,31 +63,9 @@ pub(super) struct Actor {
 }
 
 impl Actor {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call, from the builder that names each of them"
-    )]
-    pub(super) fn new(
-        flow: Flow,
-        quoted: Vec<StepIx>,
-        context: Context,
-        executor: Arc<dyn Executor>,
-        clock: Arc<dyn Clock>,
-        journal: Option<RunJournal>,
-        logger: SharedLogger,
-        sink: Arc<Sink>,
-        inbox: mpsc::Receiver<Event>,
-    ) -> Self {
+    pub(super) fn new(parts: Parts) -> Self {
         Self {
-            flow,
-            quoted,
-            context,
-            executor,
-            clock,
-            journal,
-            logger,
-            sink,
-            inbox,
+            parts,
             running: BTreeMap::new(),
             tasks: JoinSet::new(),
             lingering: JoinSet::new(),
@@ -96,25 +79,25 @@ impl Actor {
     }
 
     pub(super) async fn run(mut self, local: &Local) -> Report {
-        let mut updates = lock(&self.logger)
+        let mut updates = lock(&self.parts.logger)
             .wants_status_updates()
             .then(|| tokio::time::interval(STATUS_INTERVAL));
         let mut effects = Vec::new();
         self.todo.push_back(Event::Begin);
-        while !self.flow.is_done() {
+        while !self.parts.flow.is_done() {
             if self.todo.is_empty() {
                 self.wait(&mut updates).await;
             }
             while let Some(event) = self.todo.pop_front() {
                 self.hurried |= event == Event::Kill;
-                self.flow.step(event, self.clock.now(), &mut effects);
+                self.parts.flow.step(event, self.parts.clock.now(), &mut effects);
                 for effect in effects.drain(..) {
                     self.perform(effect);
                 }
                 self.flush_journal();
             }
         }
-        let duration = self.clock.now().since(self.flow.begun());
+        let duration = self.parts.clock.now().since(self.parts.flow.begun());
         let swept = local.sweep(if self.hurried { Duration::ZERO } else { SWEEP_GRACE }).await;
         self.lingering.abort_all();
         self.report(swept, duration)
@@ -122,8 +105,8 @@ impl Actor {
 
     /// Waits until something happens.
     async fn wait(&mut self, updates: &mut Option<tokio::time::Interval>) {
-        let due = self.flow.due();
-        let until_due = due.map(|due| due.since(self.clock.now()));
+        let due = self.parts.flow.due();
+        let until_due = due.map(|due| due.since(self.parts.clock.now()));
         let timer = async {
             match until_due {
                 Some(wait) => tokio::time::sleep(wait).await,
@@ -138,7 +121,7 @@ impl Actor {
         };
         let event = tokio::select! {
             biased;
-            Some(event) = self.inbox.recv() => Some(event),
+            Some(event) = self.parts.inbox.recv() => Some(event),
             Some(done) = self.tasks.join_next() => match done {
                 Ok(done) => Some(self.command_ended(done)),
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
@@ -168,25 +151,29 @@ impl Actor {
     fn start(&mut self, step: StepIx, phase: Phase) {
         // What made this step ready is on record before it does anything.
         self.flush_journal();
-        if step.index() >= self.flow.workflow().len() {
+        if step.index() >= self.parts.flow.workflow().len() {
             self.describe_ending();
         }
-        let workflow = Arc::clone(self.flow.workflow());
+        let workflow = Arc::clone(self.parts.flow.workflow());
         let options = &workflow.step(step).options;
         let wanted = match phase {
             Phase::Main => Wanted {
-                stdout: options.output.stdout.is_some() || self.quoted.binary_search(&step).is_ok(),
+                stdout: options.output.stdout.is_some()
+                    || self.parts.quoted.binary_search(&step).is_ok(),
                 stderr: options.output.stderr.is_some(),
                 console: options.console,
             },
             Phase::When | Phase::Precondition(_) => Wanted { stdout: true, ..Wanted::default() },
         };
-        let capture = Arc::new(Capture::new(step, wanted, Arc::clone(&self.sink)));
-        let prepared =
-            self.context.job(step, workflow.step(step), phase).map_err(|error| error.to_string());
+        let capture = Arc::new(Capture::new(step, wanted, Arc::clone(&self.parts.sink)));
+        let prepared = self
+            .parts
+            .context
+            .job(step, workflow.step(step), phase)
+            .map_err(|error| error.to_string());
         let started = prepared.and_then(|prepared| {
             let output = Arc::<Capture>::clone(&capture);
-            let started = self.executor.start(&prepared.job, output);
+            let started = self.parts.executor.start(&prepared.job, output);
             let started = started.map_err(|error| explain(&error, &prepared.job))?;
             Ok((started, prepared.script))
         });
@@ -205,22 +192,25 @@ impl Actor {
     }
 
     fn flush_journal(&mut self) {
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = &mut self.parts.journal {
             journal.flush();
         }
     }
 
     /// Tells handlers how the run went.
     fn describe_ending(&mut self) {
-        let verdict = self.flow.verdict();
-        let failed = self.flow.first_failure();
-        let name = failed.map_or("", |step| &*self.flow.workflow().step(step).name);
-        let error = failed.and_then(|step| self.flow.error(step)).unwrap_or_default();
-        let run =
-            self.journal.as_ref().map_or_else(String::new, |journal| journal.id().to_string());
-        self.context.ending = [
+        let verdict = self.parts.flow.verdict();
+        let failed = self.parts.flow.first_failure();
+        let name = failed.map_or("", |step| &*self.parts.flow.workflow().step(step).name);
+        let error = failed.and_then(|step| self.parts.flow.error(step)).unwrap_or_default();
+        let run = self
+            .parts
+            .journal
+            .as_ref()
+            .map_or_else(String::new, |journal| journal.id().to_string());
+        self.parts.context.ending = [
             ("KAPELL_STATUS", verdict.name()),
-            ("KAPELL_WORKFLOW", self.flow.workflow().name.as_str()),
+            ("KAPELL_WORKFLOW", self.parts.flow.workflow().name.as_str()),
             ("KAPELL_RUN_ID", run.as_str()),
             ("KAPELL_FAILED_STEP", name),
             ("KAPELL_ERROR", error),
@@ -263,8 +253,8 @@ impl Actor {
 
     /// The output variables of a step that succeeded, and its output if others look into it.
     fn collect(&self, step: StepIx, captured: &Captured) -> Result<Given, String> {
-        let output = &self.flow.workflow().step(step).options.output;
-        let quoted = self.quoted.binary_search(&step).is_ok();
+        let output = &self.parts.flow.workflow().step(step).options.output;
+        let quoted = self.parts.quoted.binary_search(&step).is_ok();
         let mut given = Given::default();
         for (name, text) in [(&output.stdout, &captured.stdout), (&output.stderr, &captured.stderr)]
         {
@@ -283,8 +273,8 @@ impl Actor {
     }
 
     fn tell(&mut self, note: &Note) {
-        let at = self.clock.wall();
-        let workflow = Arc::clone(self.flow.workflow());
+        let at = self.parts.clock.wall();
+        let workflow = Arc::clone(self.parts.flow.workflow());
         let Some(step) = note.step else {
             self.tell_of_workflow(note);
             return;
@@ -292,15 +282,15 @@ impl Actor {
         let name = &*workflow.step(step).name;
         let given = self.given.remove(&step).unwrap_or_default();
         if note.kind == Kind::NodeCompleted {
-            self.context.learn(name, &given.outputs, given.stdout.as_deref());
+            self.parts.context.learn(name, &given.outputs, given.stdout.as_deref());
         }
         if matches!(note.kind, Kind::NodeFailed | Kind::NodeFailedContinue) {
             self.failed.push(step);
         }
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = &mut self.parts.journal {
             journal.node(at, name, note, given);
         }
-        lock(&self.logger).on_node_event(&NodeEvent {
+        lock(&self.parts.logger).on_node_event(&NodeEvent {
             kind: note.kind,
             at,
             step,
@@ -314,57 +304,60 @@ impl Actor {
     }
 
     fn tell_of_workflow(&mut self, note: &Note) {
-        let at = self.clock.wall();
-        let run =
-            self.journal.as_ref().map_or_else(String::new, |journal| journal.id().to_string());
+        let at = self.parts.clock.wall();
+        let run = self
+            .parts
+            .journal
+            .as_ref()
+            .map_or_else(String::new, |journal| journal.id().to_string());
         let event = WorkflowEvent {
             kind: note.kind,
             at,
-            workflow: self.flow.workflow(),
+            workflow: self.parts.flow.workflow(),
             run: &run,
             duration: note.duration,
             error: note.error.as_deref(),
         };
         if note.kind == Kind::WorkflowStarted {
-            lock(&self.logger).on_workflow_start(&event);
+            lock(&self.parts.logger).on_workflow_start(&event);
             return;
         }
-        if let Some(journal) = &mut self.journal {
-            journal.end(at, self.flow.verdict().name(), note);
+        if let Some(journal) = &mut self.parts.journal {
+            journal.end(at, self.parts.flow.verdict().name(), note);
         }
         let states = self.snapshot();
-        let mut logger = lock(&self.logger);
-        logger.on_status_update(&states, self.flow.workflow());
+        let mut logger = lock(&self.parts.logger);
+        logger.on_status_update(&states, self.parts.flow.workflow());
         logger.on_workflow_complete(&event);
         logger.close();
     }
 
     fn update_status(&self) {
         let states = self.snapshot();
-        lock(&self.logger).on_status_update(&states, self.flow.workflow());
+        lock(&self.parts.logger).on_status_update(&states, self.parts.flow.workflow());
     }
 
     fn snapshot(&self) -> Vec<NodeSnapshot> {
-        let now = self.clock.now();
-        (0..self.flow.workflow().steps.len())
+        let now = self.parts.clock.now();
+        (0..self.parts.flow.workflow().steps.len())
             .map(|at| {
                 let step = StepIx::new(at);
-                let (started, ended) = self.flow.times(step);
+                let (started, ended) = self.parts.flow.times(step);
                 NodeSnapshot {
-                    state: self.flow.state(step),
-                    attempt: self.flow.attempt(step),
+                    state: self.parts.flow.state(step),
+                    attempt: self.parts.flow.attempt(step),
                     elapsed: started.map(|started| ended.unwrap_or(now).since(started)),
-                    error: self.flow.error(step).map(str::to_owned),
+                    error: self.parts.flow.error(step).map(str::to_owned),
                 }
             })
             .collect()
     }
 
     fn report(mut self, swept: usize, duration: Duration) -> Report {
-        let workflow = Arc::clone(self.flow.workflow());
-        let mut problems: Vec<String> = lock(&self.sink.problem).take().into_iter().collect();
-        let run = self.journal.as_ref().map(|journal| journal.id().clone());
-        problems.extend(self.journal.as_mut().and_then(RunJournal::close));
+        let workflow = Arc::clone(self.parts.flow.workflow());
+        let mut problems: Vec<String> = lock(&self.parts.sink.problem).take().into_iter().collect();
+        let run = self.parts.journal.as_ref().map(|journal| journal.id().clone());
+        problems.extend(self.parts.journal.as_mut().and_then(RunJournal::close));
         let steps = self
             .snapshot()
             .into_iter()
@@ -380,13 +373,13 @@ impl Actor {
             .collect();
         let failures = self.failed.iter().map(|&step| Failure {
             name: workflow.step(step).name.to_string(),
-            error: self.flow.error(step).unwrap_or_default().to_owned(),
-            tolerated: self.flow.state(step) == State::FailedContinue,
+            error: self.parts.flow.error(step).unwrap_or_default().to_owned(),
+            tolerated: self.parts.flow.state(step) == State::FailedContinue,
             tail: self.tails.remove(&step).unwrap_or_default(),
         });
         Report {
-            verdict: self.verdict.unwrap_or_else(|| self.flow.verdict()),
-            cause: self.flow.cause(),
+            verdict: self.verdict.unwrap_or_else(|| self.parts.flow.verdict()),
+            cause: self.parts.flow.cause(),
             run,
             duration,
             steps,

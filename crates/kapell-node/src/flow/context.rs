@@ -199,17 +199,8 @@ impl Context {
         words: Option<&[String]>,
         sight: &Sight<'_>,
     ) -> Result<Prepared, Error> {
-        let mut env = Vec::new();
         let program = words.map_or(SHELL, |words| words[0].as_str());
-        let text = if speaks_posix(program) {
-            let rewritten = expand::rewrite(text, sight)?;
-            env.extend(
-                rewritten.variables.into_iter().map(|(name, value)| (name.into(), value.into())),
-            );
-            rewritten.text
-        } else {
-            Cow::Borrowed(text)
-        };
+        let (text, env) = for_interpreter(text, speaks_posix(program), sight)?;
         let mut args: Vec<OsString> =
             words.map_or(&[][..], |words| &words[1..]).iter().map(OsString::from).collect();
         args.push("-c".into());
@@ -243,16 +234,7 @@ impl Context {
             Some(line) => line.split_whitespace().any(speaks_posix),
             None => speaks_posix(shell),
         };
-        let mut env = Vec::new();
-        let text = if posix {
-            let rewritten = expand::rewrite(text, sight)?;
-            env.extend(
-                rewritten.variables.into_iter().map(|(name, value)| (name.into(), value.into())),
-            );
-            rewritten.text
-        } else {
-            Cow::Borrowed(text)
-        };
+        let (text, env) = for_interpreter(text, posix, sight)?;
         let path = self.scripts.dir().join(format!("script-{}", ix.index()));
         write_script(&path, &text)
             .map_err(|source| Error::Script { path: path.clone(), source })?;
@@ -326,6 +308,22 @@ pub(super) fn fits(name: &str, value: &str) -> Result<(), String> {
         value.len()
     ))
 }
+
+/// The text as its interpreter is to get it, and the variables that it then needs.
+fn for_interpreter<'t>(
+    text: &'t str,
+    posix: bool,
+    sight: &Sight<'_>,
+) -> Result<(Cow<'t, str>, Variables), Error> {
+    if !posix {
+        return Ok((Cow::Borrowed(text), Vec::new()));
+    }
+    let rewritten = expand::rewrite(text, sight)?;
+    let env = rewritten.variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+    Ok((rewritten.text, env.collect()))
+}
+
+type Variables = Vec<(OsString, OsString)>;
 
 fn speaks_posix(program: &str) -> bool {
     let name = Path::new(program).file_name().map(|name| name.to_string_lossy());

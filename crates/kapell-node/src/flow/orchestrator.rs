@@ -14,7 +14,7 @@ use kapell_core::workflow::{Bound, Loaded, Workflow};
 use kapell_store::frames::FrameLog;
 use tokio::sync::mpsc;
 
-use super::actor::Actor;
+use super::actor::{Actor, Parts};
 use super::capture::Sink;
 use super::context::{Context, Scripts};
 use super::history::History;
@@ -227,17 +227,9 @@ impl Orchestrator {
         }
         let executor = self.executor.unwrap_or_else(|| Arc::new(self.local.clone()));
         let flow = Flow::new(workflow, &fates, settings);
-        let actor = Actor::new(
-            flow,
-            quoted,
-            context,
-            executor,
-            self.clock,
-            journal,
-            logger,
-            sink,
-            self.inbox.1,
-        );
+        let (clock, inbox) = (self.clock, self.inbox.1);
+        let parts = Parts { flow, quoted, context, executor, clock, journal, logger, sink, inbox };
+        let actor = Actor::new(parts);
         tokio::select! {
             biased;
             report = actor.run(&self.local) => report,
