@@ -35,6 +35,10 @@ pub struct Header {
     pub digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes: Option<RunId>,
+    /// How many lines about kept steps follow. With fewer the run never began: a resume of it
+    /// would repeat steps that an earlier run had done.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub kept: u32,
 }
 
 /// One event of one step.
@@ -209,6 +213,7 @@ mod tests {
             params: Bound::default(),
             digest: "d".into(),
             resumes: None,
+            kept: 0,
         })
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kapell_core::journal::{self, Story};
+use kapell_core::journal::{self, Record, Story};
 use kapell_core::seams::{RunId, Timestamp};
 use kapell_store::frames::Frames;
 use kapell_store::lines::{LineLog, is_being_written};
@@ -218,11 +218,24 @@ impl Run {
         Story::read(&text).map_err(|source| HistoryError::Damaged { id: id(), source })
     }
 
-    /// Whether there is a whole first line: one that was killed before that never ran a step.
+    /// Whether the head is whole, with all it keeps of an earlier run: one that was killed before
+    /// that never ran a step.
     fn has_begun(&self) -> bool {
         let Ok(journal) = fs::File::open(self.dir.join(JOURNAL)) else { return false };
+        let mut journal = io::BufReader::new(journal);
         let mut line = Vec::new();
-        io::BufReader::new(journal).read_until(b'\n', &mut line).is_ok() && line.ends_with(b"\n")
+        let mut next_is_whole = |line: &mut Vec<u8>| {
+            line.clear();
+            journal.read_until(b'\n', line).is_ok() && line.ends_with(b"\n")
+        };
+        if !next_is_whole(&mut line) {
+            return false;
+        }
+        let kept = match serde_json::from_slice(&line) {
+            Ok(Record::Run(header)) => header.kept,
+            Ok(Record::Node(_) | Record::End(_)) | Err(_) => 0,
+        };
+        (0..kept).all(|_| next_is_whole(&mut line))
     }
 
     pub fn is_running(&self) -> bool {

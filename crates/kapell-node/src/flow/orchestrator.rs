@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kapell_backend::executor::Executor;
 use kapell_backend::local::Local;
-use kapell_core::flow::{Cause, Event, Fate, Flow, Past, Selection, Settings, fates};
+use kapell_core::flow::{Cause, Event, Fate, Flow, Past, Selection, Settings, State, fates};
 use kapell_core::journal::{Header, VERSION};
 use kapell_core::seams::{Clock, Ids, RunId};
 use kapell_core::workflow::{Bound, Loaded, Workflow};
@@ -190,7 +190,7 @@ impl Orchestrator {
     /// Runs the workflow to its end.
     pub async fn run(mut self) -> Report {
         let fates = self.fates();
-        let mut journal = self.begin_journal();
+        let mut journal = self.begin_journal(&fates);
         let Loaded { workflow, quoted, .. } = self.loaded;
         let workflow = Arc::new(workflow);
         let settings = Settings {
@@ -237,8 +237,9 @@ impl Orchestrator {
         }
     }
 
-    fn begin_journal(&mut self) -> Option<RunJournal> {
+    fn begin_journal(&mut self, fates: &[Fate]) -> Option<RunJournal> {
         let (mut journal, file, digest) = self.journal.take()?;
+        let kept = fates.iter().filter(|fate| **fate == Fate::Counts(State::Kept)).count();
         let resumes = self.past.as_ref().and_then(|past| RunId::parse(&past.run));
         journal.begin(Header {
             v: VERSION,
@@ -251,6 +252,7 @@ impl Orchestrator {
             params: self.params.clone(),
             digest: format!("{digest:016x}"),
             resumes,
+            kept: u32::try_from(kept).unwrap_or(u32::MAX),
         });
         Some(journal)
     }
@@ -275,7 +277,7 @@ fn keep(
     past: &Past,
 ) {
     for (ix, step) in workflow.proper_steps() {
-        let kept = matches!(fates[ix.index()], Fate::Counts(kapell_core::flow::State::Kept));
+        let kept = matches!(fates[ix.index()], Fate::Counts(State::Kept));
         if let (true, Some(before)) = (kept, past.steps.get(&*step.name)) {
             let given = Given { outputs: before.outputs.clone(), stdout: before.stdout.clone() };
             journal.kept(at, &step.name, given);
