@@ -283,18 +283,18 @@ fn a_resume_that_was_cut_off_in_its_head_is_as_if_it_never_was() {
     );
     bench.flow(&[]).expect(1);
     bench.run(&["process", "--resume", "flow.yaml"]).expect(1);
-    let journal = std::fs::read_dir(bench.path("state/runs"))
+    let journal = fs::read_dir(bench.path("state/runs"))
         .expect("runs")
-        .flat_map(|folder| std::fs::read_dir(folder.expect("a folder").path()).expect("a folder"))
+        .flat_map(|folder| fs::read_dir(folder.expect("a folder").path()).expect("a folder"))
         .map(|run| run.expect("a run").path().join("journal.jsonl"))
         .max()
         .expect("a journal");
-    let text = std::fs::read_to_string(&journal).expect("text");
+    let text = fs::read_to_string(&journal).expect("text");
     assert!(text.lines().next().is_some_and(|head| head.contains("\"kept\":2")), "{text}");
     let kept: usize = text.lines().take(3).map(|line| line.len() + 1).sum();
     bench.write("ready", "");
     for cut in [kept - 1, kept - 40, text.lines().next().map_or(0, str::len) + 1] {
-        std::fs::write(&journal, &text[..cut]).expect("written");
+        fs::write(&journal, &text[..cut]).expect("written");
         bench
             .run(&["process", "--dry-run", "--resume", "flow.yaml"])
             .expect(0)
