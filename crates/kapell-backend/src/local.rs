@@ -86,11 +86,11 @@ impl Local {
         }
     }
 
-    /// Ends what commands left behind: asks, waits for the grace, then ends it. Tells how many.
-    pub async fn sweep(&self, grace: Duration) -> usize {
+    /// Ends what commands left behind: asks, waits for the grace, then ends it.
+    pub async fn sweep(&self, grace: Duration) -> Swept {
         let left = self.left_behind();
         if left.is_empty() {
-            return 0;
+            return Swept::default();
         }
         for &(pid, send) in &left {
             let _gone = send(pid, Signal::SIGTERM);
@@ -105,7 +105,11 @@ impl Local {
         for &(pid, send) in &left {
             let _gone = send(pid, Signal::SIGKILL);
         }
-        left.len()
+        let mut beyond = Vec::new();
+        if self.owns_all {
+            beyond.extend(self.left_behind().iter().map(|(pid, _)| pid.as_raw()));
+        }
+        Swept { ended: left.len().saturating_sub(beyond.len()), beyond }
     }
 
     /// Processes, or groups of them, that outlived their commands.
@@ -121,6 +125,14 @@ impl Local {
             groups.into_iter().map(Pid::from_raw).filter(|&group| killpg(group, None).is_ok());
         alive.map(|group| (group, killpg as SendSignal)).collect()
     }
+}
+
+/// What became of processes that commands had left behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub ended: usize,
+    /// Those that could not be ended: they belong to another user.
+    pub beyond: Vec<i32>,
 }
 
 /// How a signal is sent: to a process, or to a group.

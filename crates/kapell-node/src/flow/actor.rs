@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_backend::executor::{self, Control, Executor, Exit};
-use kapell_backend::local::Local;
+use kapell_backend::local::{Local, Swept};
 use kapell_core::flow::{Effect, Ended, Event, Finish, Flow, Kind, Note, Phase, State, Verdict};
 use kapell_core::seams::Clock;
 use kapell_core::workflow::StepIx;
@@ -353,9 +353,15 @@ impl Actor {
             .collect()
     }
 
-    fn report(mut self, swept: usize, duration: Duration) -> Report {
+    fn report(mut self, swept: Swept, duration: Duration) -> Report {
         let workflow = Arc::clone(self.parts.flow.workflow());
         let mut problems: Vec<String> = lock(&self.parts.sink.problem).take().into_iter().collect();
+        if !swept.beyond.is_empty() {
+            let pids: Vec<_> = swept.beyond.iter().map(ToString::to_string).collect();
+            let pids = pids.join(", ");
+            problems
+                .push(format!("left running, because they belong to another user: process {pids}"));
+        }
         let run = self.parts.journal.as_ref().map(|journal| journal.id().clone());
         problems.extend(self.parts.journal.as_mut().and_then(RunJournal::close));
         let steps = self
@@ -384,7 +390,7 @@ impl Actor {
             duration,
             steps,
             failures: failures.collect(),
-            swept,
+            swept: swept.ended,
             problems,
         }
     }
