@@ -100,7 +100,7 @@ impl Actor {
         let duration = self.parts.clock.now().since(self.parts.flow.begun());
         let swept = local.sweep(if self.hurried { Duration::ZERO } else { SWEEP_GRACE }).await;
         self.lingering.abort_all();
-        self.report(swept, duration)
+        self.report(&swept, duration)
     }
 
     /// Waits until something happens.
@@ -353,7 +353,7 @@ impl Actor {
             .collect()
     }
 
-    fn report(mut self, swept: Swept, duration: Duration) -> Report {
+    fn report(mut self, swept: &Swept, duration: Duration) -> Report {
         let workflow = Arc::clone(self.parts.flow.workflow());
         let mut problems: Vec<String> = lock(&self.parts.sink.problem).take().into_iter().collect();
         if !swept.beyond.is_empty() {
