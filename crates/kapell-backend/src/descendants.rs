@@ -87,25 +87,18 @@ pub(crate) fn reap_orphans(is_ours: impl Fn(Pid) -> bool) {
 /// is not enough. What we may not end, or what does not end, is left after a while.
 pub(crate) fn kill_all(spared: &[Pid]) {
     let deadline = Instant::now() + PATIENCE;
-    loop {
+    while Instant::now() < deadline {
         let mut pids = children();
         // A process that we may not signal (it became another user's) will not end for us.
         pids.retain(|pid| {
             !spared.contains(pid) && kill(*pid, Signal::SIGKILL) != Err(Errno::EPERM)
         });
+        if pids.is_empty() {
+            return;
+        }
         let gone = |pid: &Pid| !matches!(wait::reap(Whom::Pid(*pid)), Ok(None));
-        pids.retain(|pid| !gone(pid));
-        if pids.is_empty() && children().iter().all(|pid| spared.contains(pid) || may_not_end(*pid))
-        {
-            return;
+        if !pids.iter().all(gone) {
+            std::thread::sleep(Duration::from_micros(200));
         }
-        if Instant::now() > deadline {
-            return;
-        }
-        std::thread::sleep(Duration::from_micros(200));
     }
-}
-
-fn may_not_end(pid: Pid) -> bool {
-    kill(pid, None) == Err(Errno::EPERM)
 }

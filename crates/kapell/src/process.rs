@@ -8,7 +8,7 @@ use kapell_core::seams::Clock as _;
 use kapell_core::source::{Problem, closest};
 use kapell_core::workflow::{Bound, StepIx, Unbound, Workflow};
 use kapell_node::flow::{
-    FileError, History, Limits, Orchestrator, Report, Stopper, digest, read_file,
+    FileError, History, Limits, Orchestrator, Report, Stopper, digest, read_file, whole_path,
 };
 use kapell_node::system::SystemClock;
 use tokio::io::AsyncReadExt as _;
@@ -128,8 +128,7 @@ fn earlier_run(args: &Process, history: &History) -> anyhow::Result<Option<Story
     let story = run
         .story()
         .with_context(|| "choose another run with --resume=RUN, or run without --resume")?;
-    let file = std::fs::canonicalize(&args.file).unwrap_or_else(|_| args.file.clone());
-    let file = file.display().to_string();
+    let file = whole_path(&args.file).display().to_string();
     if story.header.file != file {
         bail!("run {} is one of `{}`, not of `{file}`", run.id, story.header.file);
     }

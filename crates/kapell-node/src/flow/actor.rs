@@ -197,17 +197,19 @@ impl Actor {
         }
     }
 
+    /// The run's id; empty if it is not journalled.
+    fn run_id(&self) -> String {
+        let journal = self.parts.journal.as_ref();
+        journal.map_or_else(String::new, |journal| journal.id().to_string())
+    }
+
     /// Tells handlers how the run went.
     fn describe_ending(&mut self) {
         let verdict = self.parts.flow.verdict();
         let failed = self.parts.flow.first_failure();
         let name = failed.map_or("", |step| &*self.parts.flow.workflow().step(step).name);
         let error = failed.and_then(|step| self.parts.flow.error(step)).unwrap_or_default();
-        let run = self
-            .parts
-            .journal
-            .as_ref()
-            .map_or_else(String::new, |journal| journal.id().to_string());
+        let run = self.run_id();
         self.parts.context.ending = [
             ("KAPELL_STATUS", verdict.name()),
             ("KAPELL_WORKFLOW", self.parts.flow.workflow().name.as_str()),
@@ -305,11 +307,7 @@ impl Actor {
 
     fn tell_of_workflow(&mut self, note: &Note) {
         let at = self.parts.clock.wall();
-        let run = self
-            .parts
-            .journal
-            .as_ref()
-            .map_or_else(String::new, |journal| journal.id().to_string());
+        let run = self.run_id();
         let event = WorkflowEvent {
             kind: note.kind,
             at,

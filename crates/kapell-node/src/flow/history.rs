@@ -293,9 +293,14 @@ fn stamp(at: Timestamp) -> String {
     time.strftime("%Y%m%d-%H%M%S%3f").to_string()
 }
 
+/// The one path that a file is known by, however it was named.
+pub fn whole_path(file: &Path) -> PathBuf {
+    fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
+}
+
 /// The folder of a file's runs: its name for people, and the whole path for certainty.
 fn folder(file: &Path) -> String {
-    let whole = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let whole = whole_path(file);
     let stem =
         whole.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let safe: String =

@@ -14,7 +14,7 @@ mod tests;
 
 pub use capture::streams;
 pub use file::{FileError, read_file};
-pub use history::{History, HistoryError, Limits, Run, RunStatus, digest};
+pub use history::{History, HistoryError, Limits, Run, RunStatus, digest, whole_path};
 pub use logger::{ExecutionLogger, NoOpLogger, NodeEvent, NodeSnapshot, WorkflowEvent};
 pub use orchestrator::{Orchestrator, Stopper};
 pub use report::{Failure, Report, StepReport};

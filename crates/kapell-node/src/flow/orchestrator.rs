@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::actor::{Actor, Parts};
 use super::capture::Sink;
 use super::context::{Context, Scripts};
-use super::history::History;
+use super::history::{History, whole_path};
 use super::journal::{Given, RunJournal};
 use super::logger::{ExecutionLogger, NoOpLogger};
 use super::report::Report;
@@ -244,7 +244,7 @@ impl Orchestrator {
         journal.begin(Header {
             v: VERSION,
             id: journal.id().clone(),
-            file: std::fs::canonicalize(&file).unwrap_or(file).display().to_string(),
+            file: whole_path(&file).display().to_string(),
             workflow: self.loaded.workflow.name.clone(),
             started: self.clock.wall(),
             pid: std::process::id(),
