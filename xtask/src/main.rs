@@ -71,6 +71,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
             soak::run(&Workspace::load()?, &options)
         }
         ["backends", rest @ ..] => backends::run(rest),
+        [backends::GUARD] => backends::guard(),
         [bench::FLOOR, rest @ ..] => bench::floor(rest),
         _ => Err(Error::Usage(format!("unknown command `{}`", words.join(" ")))),
     }

@@ -1,9 +1,13 @@
-//! Programs that tests and benchmarks need, installed by Debian package name.
+//! Programs that builds, tests and benchmarks need, installed by Debian package name.
 
-use std::io;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use crate::command;
+use crate::error::{Result, failed};
 
 /// A program and the package that brings it.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +22,12 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
 
 pub(crate) const MAKE: Tool = tool("make", "make");
 pub(crate) const NINJA: Tool = tool("ninja", "ninja-build");
+pub(crate) const OPENSSL: Tool = tool("openssl", "openssl");
+pub(crate) const ETCD: Tool = tool("etcd", "etcd-server");
+pub(crate) const ETCDCTL: Tool = tool("etcdctl", "etcd-client");
+
+/// What a build script of a dependency starts.
+pub(crate) const FOR_BUILDS: &[Tool] = &[tool("protoc", "protobuf-compiler")];
 
 /// Everything that a test may start besides what every Debian has.
 pub(crate) const FOR_TESTS: &[Tool] =
@@ -25,34 +35,102 @@ pub(crate) const FOR_TESTS: &[Tool] =
 
 /// Tries to install what is missing; whoever needs a tool that is still missing reports a skip.
 pub(crate) fn provide(tools: &[Tool]) {
-    let missing: Vec<&Tool> =
-        tools.iter().filter(|tool| command::find(tool.program).is_none()).collect();
+    let missing = missing(tools);
     if missing.is_empty() {
         return;
     }
     let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
-    let packages_text = packages.join(" ");
+    if let Err(error) = install(&packages) {
+        eprintln!("note: {error}");
+    }
+}
+
+/// Installs what is missing; an error if something still is.
+pub(crate) fn require(tools: &[Tool]) -> Result<()> {
+    provide(tools);
+    let show = |tool: &Tool| format!("{} (package {})", tool.program, tool.package);
+    let missing: Vec<String> = missing(tools).iter().map(show).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list = missing.join(", ");
+    Err(failed(format!("missing, and could not be installed: {list}; install it by hand")))
+}
+
+fn missing(tools: &[Tool]) -> Vec<Tool> {
+    tools.iter().filter(|tool| command::find(tool.program).is_none()).copied().collect()
+}
+
+/// Installs Debian packages. No service that they bring is started.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
+    let list = packages.join(" ");
     if command::find("apt-get").is_none() {
-        eprintln!("note: no apt-get here to install {packages_text}");
-        return;
+        return Err(failed(format!("no apt-get here: install by hand what {list} is elsewhere")));
     }
-    eprintln!("installing {packages_text}");
+    eprintln!("installing {list}");
+    let _policy = Policy::set(Path::new(POLICY));
+    let mut words = vec!["install", "-q", "-y", "--no-install-recommends"];
+    words.extend(packages);
     // A package list may be as old as the image: without an update the versions it names are gone.
-    if apt(&["update", "-q"]) {
-        let mut words = vec!["install", "-q", "-y", "--no-install-recommends"];
-        words.extend(&packages);
-        apt(&words);
+    if apt(&["update", "-q"]) && apt(&words) {
+        return Ok(());
     }
-    for tool in missing {
-        if command::find(tool.program).is_none() {
-            eprintln!("note: `{}` (package {}) could not be installed", tool.program, tool.package);
-        }
-    }
+    Err(failed(format!("apt-get could not install {list}, see above")))
 }
 
 fn apt(words: &[&str]) -> bool {
     let mut apt = Command::new("apt-get");
-    // Our own stdout may be read by a program.
-    apt.args(words).env("DEBIAN_FRONTEND", "noninteractive").stdout(io::stderr());
+    // Our own stdout may be read by a program; another apt-get may be at work.
+    apt.args(["-o", "DPkg::Lock::Timeout=120"]).args(words);
+    apt.env("DEBIAN_FRONTEND", "noninteractive").stdout(io::stderr());
     command::succeeds(&mut apt).unwrap_or(false)
+}
+
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+const FORBID: &str = "#!/bin/sh\n# Of `cargo xtask`, while it installs packages.\nexit 101\n";
+
+/// Forbids packages to start services for as long as it lives. Someone else's policy stays.
+#[derive(Debug)]
+struct Policy<'a> {
+    path: &'a Path,
+}
+
+impl<'a> Policy<'a> {
+    fn set(path: &'a Path) -> Self {
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path);
+        // Without the right to do this we cannot install either, and apt-get tells so.
+        let _ = file.and_then(|mut file| file.write_all(FORBID.as_bytes()));
+        Self { path }
+    }
+}
+
+impl Drop for Policy<'_> {
+    fn drop(&mut self) {
+        // By its text, so that one which we left when we were killed goes too.
+        if fs::read_to_string(self.path).is_ok_and(|text| text == FORBID) {
+            let _ = fs::remove_file(self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn a_policy_is_there_while_packages_install_and_never_replaces_another() {
+        let scratch = Scratch::new("tools").unwrap();
+        let path = scratch.path().join("policy-rc.d");
+        for _ in 0..2 {
+            let policy = Policy::set(&path);
+            assert_eq!(fs::read_to_string(&path).unwrap(), FORBID);
+            drop(policy);
+            assert!(!path.exists());
+        }
+        fs::write(&path, "exit 0\n").unwrap();
+        drop(Policy::set(&path));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "exit 0\n");
+    }
 }

@@ -1,6 +1,7 @@
 //! Where work runs. A driver here starts, watches and ends things; it decides nothing.
 
 pub mod executor;
+pub mod exit;
 pub mod local;
 pub mod supervisor;
 

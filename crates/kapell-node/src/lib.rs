@@ -1,6 +1,10 @@
 //! The actors: each turns what happens into events for a rule in `kapell-core`, and what the rule
 //! decides into I/O.
 
+pub mod conductor;
+pub mod elections;
 pub mod flow;
 pub mod stdio;
 pub mod system;
+pub mod testing;
+pub mod transfer;

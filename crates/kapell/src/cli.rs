@@ -1,8 +1,11 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use kapell_core::workflow::parse_duration;
 
 /// Runs work and keeps it running.
 #[derive(Debug, Parser)]
@@ -25,9 +28,137 @@ pub(crate) enum Command {
     /// Check, draw and look back at workflows
     #[command(subcommand)]
     Workflow(Workflow),
+    /// Run a host: wait for a seat, and conduct while it is held
+    Host(Host),
+    /// Show who holds which seat
+    Seats(Seats),
+    /// Back up, restore and copy stores
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Show settings
     #[command(subcommand)]
     Config(Config),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Write all that a store holds to a file
+    Backup {
+        /// The store, as for --store
+        from: String,
+        /// The file, which must not be there yet
+        to: PathBuf,
+    },
+    /// Put a backup into a store
+    Restore {
+        /// The file
+        from: PathBuf,
+        /// The store, as for --store; made if it is not there
+        to: String,
+        /// Delete the records that are there before
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Put all that a store holds into another one
+    Copy {
+        /// The store, as for --store
+        from: String,
+        /// The other store, as for --store; made if it is not there
+        to: String,
+        /// Delete the records that are there before
+        #[arg(long)]
+        replace: bool,
+    },
+}
+
+/// Which store, for every command that needs one.
+#[derive(Debug, Args)]
+pub(crate) struct Store {
+    /// Where state is kept: file:DIR, etcd://HOST:PORT, postgres://USER@HOST/DATABASE, mem: [env: KAPELL_STORE=]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Host {
+    #[command(flatten)]
+    pub(crate) store: Store,
+    /// How many seats the cluster has; this host takes one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) seats: u32,
+    /// How long a seat is held without word from its holder
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = lease)]
+    pub(crate) lease: Duration,
+    /// How long one launch waits for a seat
+    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
+    pub(crate) window: Duration,
+    /// Where to listen; any address but loopback needs TLS
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7070")]
+    pub(crate) listen: SocketAddr,
+    /// Where others reach this host
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) advertise: String,
+    /// Launch once, and end with the first problem
+    #[arg(long)]
+    pub(crate) once: bool,
+    #[command(flatten)]
+    pub(crate) access: Access,
+    /// How the log is written to standard error
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) log: Output,
+}
+
+/// Who may talk to the listener, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Access {
+    /// The token that every request must bear; made if it is missing [default: token in the state directory]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Certificate chain of the listener, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of the listener, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Whose certificates other hosts must have, in PEM [default: those of --tls-cert]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// A further name that clients may call this host by
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Seats {
+    #[command(flatten)]
+    pub(crate) store: Store,
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| "write a duration such as 20s".to_owned())
+}
+
+/// The specified bounds of a time to live.
+fn lease(text: &str) -> Result<Duration, String> {
+    let bounds = Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
+    duration(text).and_then(|lease| {
+        bounds.contains(&lease).then_some(lease).ok_or_else(|| "a lease is 1s to 365d".to_owned())
+    })
+}
+
+fn address(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let port = rest.unwrap_or(text).rsplit_once(':').and_then(|(host, port)| {
+        (!host.is_empty() && !host.contains('/')).then(|| port.parse::<u16>().ok())?
+    });
+    match port {
+        Some(1..) => Ok(text.to_owned()),
+        Some(0) | None => Err("write HOST:PORT".to_owned()),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

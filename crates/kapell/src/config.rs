@@ -5,12 +5,14 @@ use std::fmt;
 use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::ValueEnum as _;
 use kapell_core::source::{Problem, closest};
 use kapell_core::workflow::{parse_duration, show_duration};
 use kapell_core::yaml::{self, Value};
 use kapell_node::flow::History;
 use kapell_node::system::user;
+use kapell_store::Location;
 
 use crate::cli::Logger;
 use crate::problems::BadFile;
@@ -53,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) history_runs: usize,
     pub(crate) history_age: Duration,
     pub(crate) output_limit_mib: u64,
+    /// The URL of the store.
+    store: Option<String>,
     /// Nobody said where, and there is no home: others may have made the directory.
     pub(crate) state_dir_is_exposed: bool,
     /// Flags that the next command needs too, to mean the same.
@@ -60,7 +64,7 @@ pub(crate) struct Config {
     origins: Vec<Origin>,
 }
 
-const KEYS: [Key; 7] = [
+const KEYS: [Key; 8] = [
     Key {
         name: "state_dir",
         set: |config, text| {
@@ -123,7 +127,26 @@ const KEYS: [Key; 7] = [
         },
         show: |config| config.output_limit_mib.to_string(),
     },
+    Key {
+        name: "store",
+        set: |config, text| {
+            text.parse::<Location>().map_err(|_| STORES)?;
+            config.store = Some(text.to_owned());
+            Ok(())
+        },
+        show: |config| config.store.as_deref().map(without_password).unwrap_or_default(),
+    },
 ];
+
+const STORES: &str = "mem:, file:DIR, etcd://HOST:PORT or postgres://USER@HOST/DATABASE";
+
+/// A URL as others may see it.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((user, rest)) = rest.rsplit_once('@') else { return url.to_owned() };
+    let user = user.split_once(':').map_or(user.to_owned(), |(name, _)| format!("{name}:…"));
+    format!("{scheme}://{user}@{rest}")
+}
 
 /// Why there are no settings.
 #[derive(Debug)]
@@ -175,6 +198,7 @@ impl Config {
             history_runs: 100,
             history_age: Duration::from_secs(90 * 86_400),
             output_limit_mib: 64,
+            store: None,
             origins: vec![Origin::Default; KEYS.len()],
         };
         let usual =
@@ -205,6 +229,13 @@ impl Config {
             config.state_dir = absolute;
         }
         Ok(config)
+    }
+
+    /// The store that a flag names, or else the settings.
+    pub(crate) fn store(&self, flag: Option<&str>) -> anyhow::Result<Location> {
+        let url = flag.or(self.store.as_deref());
+        let url = url.with_context(|| format!("no store is named: give --store URL ({STORES})"))?;
+        Ok(url.parse()?)
     }
 
     /// The runs that were.

@@ -2,10 +2,14 @@
 
 mod cli;
 mod config;
+mod host;
+mod http;
 mod logger;
 mod metrics;
 mod problems;
 mod process;
+mod seats;
+mod store;
 mod summary;
 mod workflow;
 
@@ -41,6 +45,9 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Process(args) => process::run(&args, &config),
         Command::Workflow(command) => workflow::run(command, &config),
+        Command::Host(args) => host::run(&args, &config),
+        Command::Seats(args) => seats::run(&args, &config),
+        Command::Store(command) => store::run(command),
         Command::Config(cli::Config::Show { output }) => Ok(workflow::show_config(&config, output)),
     };
     match done {

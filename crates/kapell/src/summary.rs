@@ -61,9 +61,9 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a String cannot fail");
 }
 
-fn quoted(file: &Path) -> String {
+pub(crate) fn quoted(file: &Path) -> String {
     let text = file.display().to_string();
-    let plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+".contains(c));
+    let plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+,:@".contains(c));
     if plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 

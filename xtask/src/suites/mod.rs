@@ -9,6 +9,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Instant;
 
+use crate::backends::{self, Session};
 use crate::bench;
 use crate::command;
 use crate::error::{Error, Result};
@@ -19,12 +20,12 @@ use crate::workspace::Workspace;
 use counts::Counts;
 use report::{Check, Done, Report};
 use skip::Skip;
-use table::{SUITES, Suite};
+use table::{Part, SUITES, Suite};
 
 /// How much of the tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// What needs no server and installs nothing.
+    /// What needs no server; tests that do skip themselves. Installs only what builds need.
     Quick,
     Full,
 }
@@ -32,6 +33,7 @@ pub(crate) enum Extent {
 pub(crate) fn run(workspace: &Workspace, extent: Extent) -> Result<()> {
     let scratch = Scratch::new("test")?;
     let mut run = Run { workspace, scratch: &scratch, report: Report::default() };
+    tools::provide(tools::FOR_BUILDS);
     run.check("every crate has a suite", || Ok(all_have_a_suite(workspace)));
     run.cargo("fmt", &["fmt", "--all", "--check"]);
     let clippy = "clippy --workspace --all-targets --locked -- -D warnings";
@@ -41,9 +43,17 @@ pub(crate) fn run(workspace: &Workspace, extent: Extent) -> Result<()> {
         run.cargo("small build", &words("check --locked -p kapell --no-default-features"));
         tools::provide(tools::FOR_TESTS);
     }
-    for suite in SUITES.iter().filter(|suite| suite.quick || extent == Extent::Full) {
-        run.suite(suite)?;
+    let suites = SUITES.iter().filter(|suite| suite.quick || extent == Extent::Full);
+    // Compiled first, so that a budget is about the tests and not about a cold cache.
+    let suites: Vec<&Suite> = suites.filter(|suite| run.build(suite)).collect();
+    let session = match extent {
+        Extent::Quick => Session::default(),
+        Extent::Full => run.servers(&suites),
+    };
+    for suite in suites {
+        run.suite(suite, &session)?;
     }
+    session.end();
     if extent == Extent::Full {
         run.bench_smoke();
     }
@@ -57,7 +67,7 @@ fn words(text: &str) -> Vec<&str> {
 
 /// False, and says why, if the tests of a member of the workspace would never run.
 fn all_have_a_suite(workspace: &Workspace) -> bool {
-    let is_left_out = |name: &str| !SUITES.iter().any(|suite| suite.crates.contains(&name));
+    let is_left_out = |name: &str| !SUITES.iter().any(|suite| suite.covers(name));
     let names = workspace.packages.iter().map(|package| package.name.as_str());
     let left_out: Vec<&str> = names.filter(|name| is_left_out(name)).collect();
     if !left_out.is_empty() {
@@ -101,28 +111,58 @@ impl Run<'_> {
         self.check(name, || command::succeeds(&mut cargo))
     }
 
-    fn suite(&mut self, suite: &Suite) -> Result<()> {
-        // Compiled first, so that the budget is about the tests and not about a cold cache.
-        let mut build = self.test_command(suite);
-        build.arg("--no-run");
-        if !self.check(&format!("build {}", suite.name), || command::succeeds(&mut build)) {
-            return Ok(());
+    /// False if some of the suite's tests do not compile: then none of it runs.
+    fn build(&mut self, suite: &Suite) -> bool {
+        let builds: Vec<Command> = self.test_commands(suite, &["--no-run"]).collect();
+        self.check(&format!("build {}", suite.name), || {
+            for mut build in builds {
+                if !command::succeeds(&mut build)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    /// Never fails: a server that cannot be had is a skip, and so are the tests that want it.
+    fn servers(&mut self, suites: &[&Suite]) -> Session {
+        let names: Vec<&str> = suites.iter().flat_map(|suite| suite.backends).copied().collect();
+        let mut session = Session::default();
+        if names.is_empty() {
+            return session;
         }
+        self.check("servers", || {
+            session = Session::begin(&names)?;
+            Ok(true)
+        });
+        for (name, reason) in &session.missing {
+            println!("SKIP backend {name}: {reason}");
+            // The list at the end has a line for each.
+            let reason = reason.lines().next().unwrap_or_default().to_owned();
+            self.report.left_out.push(Skip { name: format!("backend {name}"), reason });
+        }
+        session
+    }
+
+    fn suite(&mut self, suite: &Suite, session: &Session) -> Result<()> {
         println!("\n== suite {}", suite.name);
         let skips = self.scratch.path().join(format!("skips-{}", suite.name));
         fs::write(&skips, "")?;
         let mut counts = Counts::default();
         let start = Instant::now();
-        let mut tests = self.test_command(suite);
-        tests.arg("--no-fail-fast").env(skip::VARIABLE, &skips);
-        let ok = command::tee(&mut tests, |line| {
-            counts += Counts::parse(line).unwrap_or_default();
-        })?;
-        let time = start.elapsed();
-        if !ok && counts.failed == 0 {
-            // A test binary that dies leaves no count.
-            counts.failed = 1;
+        let commands: Vec<Command> = self.test_commands(suite, &["--no-fail-fast"]).collect();
+        for mut tests in commands {
+            tests.env(skip::VARIABLE, &skips).envs(session.environment(suite.backends));
+            let failed_before = counts.failed;
+            let ok = command::tee(&mut tests, |line| {
+                counts += Counts::parse(line).unwrap_or_default();
+            })?;
+            if !ok && counts.failed == failed_before {
+                // A test binary that dies leaves no count.
+                counts.failed += 1;
+            }
         }
+        let time = start.elapsed();
         let skips = skip::parse(&fs::read_to_string(&skips)?);
         counts.move_to_skipped(skips.len());
         self.report.skips.extend(skips);
@@ -130,13 +170,28 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn test_command(&self, suite: &Suite) -> Command {
+    /// One command a part, without parts of which the workspace has no crate yet.
+    fn test_commands(&self, suite: &Suite, options: &[&str]) -> impl Iterator<Item = Command> {
+        suite.parts.iter().filter_map(|part| self.test_command(part, options))
+    }
+
+    fn test_command(&self, part: &Part, options: &[&str]) -> Option<Command> {
+        let packages = &self.workspace.packages;
+        let is_member = |name: &&&str| packages.iter().any(|package| package.name == **name);
+        let members: Vec<&str> = part.crates.iter().filter(is_member).copied().collect();
+        if members.is_empty() {
+            return None;
+        }
         let mut cargo = command::cargo(&self.workspace.root);
-        cargo.args(["test", "--locked"]);
-        for name in suite.crates {
+        cargo.args(["test", "--locked"]).args(options);
+        for name in members {
             cargo.args(["-p", name]);
         }
-        cargo
+        cargo.arg("--").args(part.filter.arguments());
+        for variable in backends::variables() {
+            cargo.env_remove(variable);
+        }
+        Some(cargo)
     }
 
     fn bench_smoke(&mut self) {

@@ -4,19 +4,92 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
-    pub(crate) crates: &'static [&'static str],
+    pub(crate) parts: &'static [Part],
     pub(crate) budget: Duration,
-    /// Needs no server, so it runs in `test quick` too.
+    /// Runs in `test quick` too; what wants a server skips itself there.
     pub(crate) quick: bool,
+    /// The servers that its tests run against, by their names in `cargo xtask backends`.
+    pub(crate) backends: &'static [&'static str],
+}
+
+/// Tests that one command runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    /// One that is not in the workspace yet is passed over.
+    pub(crate) crates: &'static [&'static str],
+    pub(crate) filter: Filter,
+}
+
+/// Which tests of a crate, by a text in their paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filter {
+    All,
+    Only(&'static str),
+    Except(&'static str),
+}
+
+impl Filter {
+    /// What a test binary is told. It looks for the text anywhere in a path, both ways alike, so
+    /// `Only` and `Except` of one text are all tests and none twice.
+    pub(crate) fn arguments(self) -> Vec<&'static str> {
+        match self {
+            Self::All => vec![],
+            Self::Only(text) => vec![text],
+            Self::Except(text) => vec!["--skip", text],
+        }
+    }
+}
+
+impl Suite {
+    pub(crate) fn covers(&self, name: &str) -> bool {
+        self.parts.iter().any(|part| part.crates.contains(&name))
+    }
 }
 
 const fn minutes(count: u64) -> Duration {
     Duration::from_mins(count)
 }
 
+const fn all(crates: &'static [&'static str]) -> Part {
+    Part { crates, filter: Filter::All }
+}
+
+const LEADERSHIP: &str = "leadership::";
+const WITH_LEADERSHIP: Part = Part { crates: &["kapell"], filter: Filter::Only(LEADERSHIP) };
+const WITHOUT_LEADERSHIP: Part = Part { crates: &["kapell"], filter: Filter::Except(LEADERSHIP) };
+
 /// All tests of the workspace. A member that stands in no line fails the run.
 #[rustfmt::skip]
 pub(crate) const SUITES: &[Suite] = &[
-    Suite { name: "unit",      crates: &["kapell-core", "kapell-store", "kapell-backend", "kapell-node", "xtask"], budget: minutes(3), quick: true },
-    Suite { name: "workflows", crates: &["kapell"], budget: minutes(3), quick: true },
+    Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-backend", "xtask"])], budget: minutes(3), quick: true, backends: &[] },
+    Suite { name: "workflows",  parts: &[WITHOUT_LEADERSHIP], budget: minutes(3), quick: true, backends: &[] },
+    Suite { name: "leadership", parts: &[all(&["kapell-store", "kapell-node", "kapell-sim"]), WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_that_one_part_filters_has_its_other_tests_in_another() {
+        let parts = || SUITES.iter().flat_map(|suite| suite.parts);
+        for name in parts().flat_map(|part| part.crates) {
+            let of_it = parts().filter(|part| part.crates.contains(name));
+            let filters: Vec<Filter> = of_it.map(|part| part.filter).collect();
+            let is_whole = match filters[..] {
+                [Filter::All] => true,
+                [Filter::Only(one), Filter::Except(other)]
+                | [Filter::Except(one), Filter::Only(other)] => one == other,
+                _ => false,
+            };
+            assert!(is_whole, "{name}: {filters:?}");
+        }
+    }
+
+    #[test]
+    fn every_backend_of_a_suite_can_be_had() {
+        for suite in SUITES.iter().filter(|suite| !suite.backends.is_empty()) {
+            assert!(crate::backends::is_known(suite.backends), "{}", suite.name);
+        }
+    }
+}

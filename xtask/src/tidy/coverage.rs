@@ -1,6 +1,7 @@
 //! `docs/coverage.md`: which test proves which requirement.
 
 use super::problem::Problem;
+use super::token::{closing, tokens};
 
 pub(crate) const PAGE: &str = "docs/coverage.md";
 const RULE: &str = "coverage";
@@ -29,6 +30,22 @@ pub(crate) fn check(page: &str, tests: &[Test]) -> Vec<Problem> {
                 found.push(Problem::new(PAGE, number, RULE, text));
             }
         }
+    }
+    found
+}
+
+/// Tests that a macro `on_each_…! { … }` makes: it is given their names.
+pub(crate) fn made_by_macros(code: &str) -> Vec<String> {
+    let tokens = tokens(code);
+    let mut found = Vec::new();
+    for (at, call) in tokens.windows(3).enumerate() {
+        let [name, bang, open] = call else { continue };
+        if !name.text.starts_with("on_each_") || bang.text != "!" || open.text != "{" {
+            continue;
+        }
+        let end = closing(&tokens, at + 2).unwrap_or(tokens.len());
+        let words = tokens[at + 3..end].iter().filter(|token| token.is_word());
+        found.extend(words.map(|token| token.text.to_owned()));
     }
     found
 }
@@ -92,6 +109,12 @@ fn is_open(row: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_macro_is_given_the_names_of_its_tests() {
+        let code = "on_each_store! {\n  a: a_file, a_etcd;\n}\nother! { b }";
+        assert_eq!(made_by_macros(code), ["a", "a_file", "a_etcd"]);
+    }
 
     fn tests() -> Vec<Test> {
         let test = |file: &str, name: &str| Test { file: file.to_owned(), name: name.to_owned() };

@@ -62,6 +62,9 @@ fn rust(file: &str, text: &str, tests: &mut Vec<Test>) -> Vec<Problem> {
     for function in functions.iter().filter(|function| function.is_test) {
         tests.push(Test { file: file.to_owned(), name: function.name.clone() });
     }
+    for name in coverage::made_by_macros(&views.code) {
+        tests.push(Test { file: file.to_owned(), name });
+    }
     let mut problems = limits::check(file, text, &functions);
     problems.extend(banned::check(file, &views));
     problems

@@ -11,6 +11,7 @@ mod findings;
 mod gate;
 mod history;
 mod json;
+mod leadership;
 mod looking_back;
 mod orphans;
 mod outputs;

@@ -71,14 +71,36 @@ impl Running {
         }
     }
 
+    /// Waits until standard error holds `text`, `count` times.
+    #[track_caller]
+    pub(crate) fn until_told(&mut self, text: &str, count: usize) {
+        while String::from_utf8_lossy(&self.stderr).matches(text).count() < count {
+            assert!(self.hear(), "ended without `{text}` ({count}):\n{}", self.so_far());
+        }
+    }
+
+    /// Standard error as far as it was written by now.
+    pub(crate) fn stderr_so_far(&mut self) -> String {
+        while let Ok(news) = self.news.try_recv() {
+            self.take(news);
+        }
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    fn take(&mut self, news: News) {
+        match news {
+            News::Stdout(chunk) => self.stdout.extend(chunk),
+            News::Stderr(chunk) => self.stderr.extend(chunk),
+            News::End => self.streams -= 1,
+        }
+    }
+
     /// Takes the next piece of news. False if both streams have ended.
     #[track_caller]
     fn hear(&mut self) -> bool {
         let left = LIMIT.saturating_sub(self.began.elapsed());
         match self.news.recv_timeout(left) {
-            Ok(News::Stdout(chunk)) => self.stdout.extend(chunk),
-            Ok(News::Stderr(chunk)) => self.stderr.extend(chunk),
-            Ok(News::End) => self.streams -= 1,
+            Ok(news) => self.take(news),
             Err(error) => panic!("not done after {LIMIT:?}: {error}\n{}", self.so_far()),
         }
         self.streams > 0

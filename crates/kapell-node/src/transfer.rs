@@ -1,0 +1,374 @@
+//! Moving all that a store holds: into a file, out of one, or into another store.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kapell_core::seams::{Clock, Ids};
+use kapell_core::seat::{Record, Seat};
+use kapell_store::archive::{ArchiveReader, ArchiveWriter, Batch, Head};
+use kapell_store::model::{Commit, Fence, Generation, Limits, Op, Raise, Shard};
+use kapell_store::{Error as StoreError, Store, keys};
+
+use crate::conductor::NoKiller;
+use crate::elections::{Elections as _, Leased, Parts, Refusal, Tenure};
+
+/// How far above those of the source the epochs of a target begin: more than the source can
+/// have given out since it was read.
+const EPOCH_GAP: u64 = 1 << 32;
+/// How often a shard that changes while it is read is read again.
+const READINGS: usize = 20;
+const LEASE: Duration = Duration::from_secs(20);
+/// Longer than a lease: one that was killed in the middle leaves its seats until they run out.
+const WINDOW: Duration = Duration::from_secs(30);
+/// How often a commit of unknown outcome is sent, and how long it is waited in between.
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+/// Where a seat's holder would be reached if it were a host.
+const ADDRESS: &str = "kapell store";
+
+/// Why nothing, or not everything, was moved.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("cannot write the backup")]
+    Write(#[source] std::io::Error),
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(
+        "shard {0} changed during each of {READINGS} readings: stop the host that writes to it"
+    )]
+    Restless(Shard),
+    #[error("seat {seat} of {store} is held by {owner} at {address}: stop that host first")]
+    Led { store: String, seat: Seat, owner: String, address: String },
+    #[error(
+        "a restore into {store} has not ended, so what it holds is not whole: run that one again"
+    )]
+    Unfinished { store: String },
+    #[error("{store} holds records already: give --replace to put others in their place")]
+    NotEmpty { store: String },
+    #[error("seat {seat} of {store} could not be taken")]
+    NotTaken {
+        store: String,
+        seat: Seat,
+        #[source]
+        source: Refusal,
+    },
+    #[error("seat {0} was taken over by another host: the target is not complete, run this again")]
+    Deposed(Seat),
+}
+
+/// What was moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moved {
+    pub records: u64,
+    pub seats: usize,
+}
+
+/// Where time and names come from.
+#[derive(Debug, Clone)]
+pub struct Seams {
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+}
+
+/// What is to become of what a target holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leave {
+    /// Its records may go.
+    pub replace: bool,
+    /// Nobody else has it open, so whoever stands in its seats is gone.
+    pub alone: bool,
+}
+
+/// Writes all of a store to a file. The file is a backup only once this has returned.
+pub async fn backup(from: &dyn Store, to: File) -> Result<Moved, Error> {
+    let mut source = Live::begin(from).await?;
+    let head = source.head.clone();
+    let mut writer = ArchiveWriter::begin(BufWriter::new(to), &head).map_err(Error::Write)?;
+    while let Some(batch) = source.next().await? {
+        writer.put(&batch).map_err(Error::Write)?;
+    }
+    let (file, records) = writer.finish().map_err(Error::Write)?;
+    let file = file.into_inner().map_err(|error| Error::Write(error.into_error()))?;
+    file.sync_all().map_err(Error::Write)?;
+    Ok(Moved { records, seats: seats(&head).count() })
+}
+
+fn open(path: &Path) -> Result<ArchiveReader<BufReader<File>>, Error> {
+    let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    Ok(ArchiveReader::begin(BufReader::with_capacity(1 << 20, file), path.to_owned())?)
+}
+
+/// Reads a backup to its end and keeps nothing of it: an error if it is not whole.
+pub fn check(path: &Path) -> Result<(), Error> {
+    let mut reader = open(path)?;
+    while reader.next_batch()?.is_some() {}
+    Ok(())
+}
+
+/// Puts a backup into a store, in place of what is there if `leave` says so.
+pub async fn restore(
+    path: &Path,
+    to: &Arc<dyn Store>,
+    leave: Leave,
+    seams: &Seams,
+) -> Result<Moved, Error> {
+    // Half a backup is worse than none.
+    check(path)?;
+    let mut reader = open(path)?;
+    let mut target = Target::begin(to, reader.head(), leave, seams).await?;
+    while let Some(batch) = reader.next_batch()? {
+        target.put(batch).await?;
+    }
+    target.finish().await
+}
+
+/// Puts all of a store into another one.
+pub async fn copy(
+    from: &dyn Store,
+    to: &Arc<dyn Store>,
+    leave: Leave,
+    seams: &Seams,
+) -> Result<Moved, Error> {
+    let mut source = Live::begin(from).await?;
+    let mut target = Target::begin(to, &source.head, leave, seams).await?;
+    while let Some(batch) = source.next().await? {
+        target.put(batch).await?;
+    }
+    target.finish().await
+}
+
+fn seats(head: &Head) -> impl Iterator<Item = (Seat, Generation)> {
+    head.generations.iter().filter_map(|(key, generation)| Some((keys::seat_of(key)?, *generation)))
+}
+
+/// Reads a store shard by shard, each as it was at one moment.
+struct Live<'a> {
+    store: &'a dyn Store,
+    head: Head,
+    shards: VecDeque<Shard>,
+}
+
+impl<'a> Live<'a> {
+    async fn begin(store: &'a dyn Store) -> Result<Self, Error> {
+        if store.read(&keys::unfinished()).await?.held.is_some() {
+            return Err(Error::Unfinished { store: store.name().to_owned() });
+        }
+        let entries = store.list().await?;
+        let generations = entries.into_iter().map(|(key, entry)| (key, entry.generation));
+        let head = Head { generations: generations.collect() };
+        let shards = seats(&head).flat_map(|(seat, _)| Shard::all(seat)).collect();
+        Ok(Self { store, head, shards })
+    }
+
+    async fn next(&mut self) -> Result<Option<Batch>, Error> {
+        let Some(shard) = self.shards.pop_front() else { return Ok(None) };
+        for _ in 0..READINGS {
+            let before = self.store.fence(shard).await?;
+            let items = read_all(self.store, shard).await?;
+            if self.store.fence(shard).await? == before {
+                return Ok(Some(Batch { shard, items }));
+            }
+        }
+        Err(Error::Restless(shard))
+    }
+}
+
+async fn read_all(
+    store: &dyn Store,
+    shard: Shard,
+) -> Result<Vec<kapell_store::model::Item>, StoreError> {
+    let mut items = Vec::new();
+    loop {
+        let last = items.last().map(|item: &kapell_store::model::Item| item.key.clone());
+        let page = store.scan(shard, last.as_ref()).await?;
+        items.extend(page.items);
+        if !page.more {
+            return Ok(items);
+        }
+    }
+}
+
+/// A store that is being filled, its seats held meanwhile so that nobody leads on half of it.
+struct Target {
+    store: Arc<dyn Store>,
+    elections: Leased,
+    seats: Vec<(Tenure, Vec<Fence>)>,
+    moved: Moved,
+}
+
+impl Target {
+    async fn begin(
+        store: &Arc<dyn Store>,
+        head: &Head,
+        leave: Leave,
+        seams: &Seams,
+    ) -> Result<Self, Error> {
+        let name = || store.name().to_owned();
+        let entries = store.list().await?;
+        for (key, entry) in entries.iter().filter(|_| !leave.alone) {
+            let holder = entry.held.as_ref().and_then(|held| Record::decode(&held.value));
+            // One of us may have been killed: its seat is waited for.
+            let host = holder.filter(|record| record.address != ADDRESS);
+            if let (Some(seat), Some(record)) = (keys::seat_of(key), host) {
+                let (owner, address) = (record.owner.to_string(), record.address);
+                return Err(Error::Led { store: name(), seat, owner, address });
+            }
+        }
+        let unfinished = keys::unfinished();
+        let entry = store.read(&unfinished).await?;
+        // What an unfinished one left is nobody's.
+        if !leave.replace && entry.held.is_none() && !is_empty(&**store).await? {
+            return Err(Error::NotEmpty { store: name() });
+        }
+        if entry.held.is_none() {
+            let _marked =
+                store.insert_if_absent(&unfinished, entry.generation, b"restore", None).await?;
+        }
+        for (key, entry) in entries.iter().filter(|_| leave.alone) {
+            if let (Some(_), Some(held)) = (keys::seat_of(key), &entry.held) {
+                let _gone = store.compare_and_delete(key, &held.value).await?;
+            }
+        }
+        let elections = Leased::new(Parts {
+            store: Arc::clone(store),
+            clock: Arc::clone(&seams.clock),
+            ids: Arc::clone(&seams.ids),
+            killer: Arc::new(NoKiller),
+            lease: LEASE,
+            address: ADDRESS.to_owned(),
+        });
+        let mut target = Self {
+            store: Arc::clone(store),
+            elections,
+            seats: Vec::new(),
+            moved: Moved::default(),
+        };
+        for (seat, generation) in seats(head) {
+            let floor = Generation(generation.0.saturating_add(EPOCH_GAP));
+            store.lift(&keys::leader(seat), floor).await?;
+            target.take(seat).await?;
+        }
+        // Seats that only the target knows have records too, and those go.
+        for seat in entries.iter().filter_map(|(key, _)| keys::seat_of(key)) {
+            if seats(head).all(|(other, _)| other != seat) {
+                target.take(seat).await?;
+                target.moved.seats -= 1;
+            }
+        }
+        Ok(target)
+    }
+
+    async fn take(&mut self, seat: Seat) -> Result<(), Error> {
+        let taken = self.elections.acquire(&[seat], Some(WINDOW)).await;
+        let name = || self.store.name().to_owned();
+        let tenure = taken.map_err(|source| Error::NotTaken { store: name(), seat, source })?;
+        let Raise::Done(fences) = self.store.raise(seat, tenure.epoch()).await? else {
+            return Err(Error::Deposed(seat));
+        };
+        self.seats.push((tenure, fences));
+        self.moved.seats += 1;
+        for shard in Shard::all(seat) {
+            let former = read_all(&*self.store, shard).await?;
+            let delete = former.into_iter().map(|item| Op::Delete(item.key));
+            self.commit(shard, delete.collect()).await?;
+        }
+        Ok(())
+    }
+
+    async fn put(&mut self, batch: Batch) -> Result<(), Error> {
+        self.moved.records += batch.items.len() as u64;
+        let put = batch.items.into_iter().map(|item| Op::Put(item.key, item.value));
+        self.commit(batch.shard, put.collect()).await
+    }
+
+    async fn commit(&mut self, shard: Shard, ops: Vec<Op>) -> Result<(), Error> {
+        let seat = self.seats.iter_mut().find(|(tenure, _)| tenure.seat() == shard.seat);
+        let Some((tenure, fences)) = seat else { return Err(Error::Deposed(shard.seat)) };
+        let fence = &mut fences[usize::from(shard.number)];
+        for group in groups(ops, self.store.limits()) {
+            commit_surely(&*self.store, tenure, shard, *fence, &group).await?;
+            *fence = fence.next();
+        }
+        Ok(())
+    }
+
+    async fn finish(self) -> Result<Moved, Error> {
+        let _gone = self.store.compare_and_delete(&keys::unfinished(), b"restore").await?;
+        self.elections.cleanup().await;
+        Ok(self.moved)
+    }
+}
+
+/// Sends a commit until it is known to have landed: again after an unknown outcome.
+async fn commit_surely(
+    store: &dyn Store,
+    tenure: &Tenure,
+    shard: Shard,
+    at: Fence,
+    ops: &[Op],
+) -> Result<(), Error> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match store.commit(shard, at, ops).await {
+            Ok(Commit::Done) => return Ok(()),
+            Ok(Commit::Fenced(now)) if tries > 1 && now == at.next() => return Ok(()),
+            Ok(Commit::Fenced(_)) => return Err(Error::Deposed(shard.seat)),
+            Err(error) if may_pass(&error) && tries < TRIES && tenure.may_act() => {
+                tracing::warn!(%error, "a commit of unknown outcome is sent again");
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A full disk needs a person.
+fn may_pass(error: &StoreError) -> bool {
+    let full = |error: &std::io::Error| {
+        matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    };
+    error.may_pass() && !error.io().is_some_and(full)
+}
+
+/// Cuts changes into commits that the store takes.
+fn groups(ops: Vec<Op>, limits: Limits) -> Vec<Vec<Op>> {
+    let mut groups: Vec<Vec<Op>> = Vec::new();
+    let mut bytes = 0;
+    for op in ops {
+        let size = op.bytes();
+        let fits = groups.last().is_some_and(|group| {
+            group.len() < limits.commit_ops && bytes + size <= limits.commit_bytes
+        });
+        if !fits {
+            groups.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += size;
+        if let Some(group) = groups.last_mut() {
+            group.push(op);
+        }
+    }
+    groups
+}
+
+async fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
+    for (key, _) in store.list().await? {
+        for shard in keys::seat_of(&key).into_iter().flat_map(Shard::all) {
+            if !store.scan(shard, None).await?.items.is_empty() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}

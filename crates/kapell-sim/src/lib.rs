@@ -1,0 +1,6 @@
+//! Proofs: every order of events in a model, whole clusters under seeded faults, and the lives of
+//! conductors in every order that their tasks can take.
+
+pub mod cluster;
+pub mod lifecycle;
+pub mod model;

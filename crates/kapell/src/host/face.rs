@@ -1,0 +1,159 @@
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kapell_core::seams::{Clock, Ids, Timestamp};
+use kapell_core::seat::{Owner, Seat};
+use kapell_node::conductor::Problem;
+use kapell_node::elections::{Elections, Tenure};
+
+use crate::http::{Face, Health, Leader, Role};
+
+/// What the listener shows of this host.
+#[derive(Debug)]
+pub(super) struct HostFace {
+    clock: Arc<dyn Clock>,
+    /// Who this process is before it holds a seat.
+    owner: Owner,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    role: Role,
+    since: Timestamp,
+    seats: u32,
+    elections: Option<Arc<dyn Elections>>,
+    tenure: Option<Tenure>,
+    launches: u64,
+    tenures: u64,
+    problems: BTreeMap<&'static str, u64>,
+}
+
+impl HostFace {
+    pub(super) fn new(clock: Arc<dyn Clock>, ids: &dyn Ids) -> Self {
+        let state = State {
+            role: Role::Standby,
+            since: clock.wall(),
+            seats: 0,
+            elections: None,
+            tenure: None,
+            launches: 0,
+            tenures: 0,
+            problems: BTreeMap::new(),
+        };
+        Self { clock, owner: Owner(ids.draw()), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn become_(&self, role: Role) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        if state.role != role {
+            (state.role, state.since) = (role, self.clock.wall());
+        }
+        state
+    }
+
+    pub(super) fn launching(&self, elections: Arc<dyn Elections>, seats: u32) {
+        let mut state = self.become_(Role::Standby);
+        state.elections = Some(elections);
+        state.tenure = None;
+        state.seats = seats;
+        state.launches += 1;
+    }
+
+    pub(super) fn leading(&self, tenure: Tenure) {
+        let mut state = self.become_(Role::Leading);
+        state.tenure = Some(tenure);
+        state.tenures += 1;
+    }
+
+    pub(super) fn stopping(&self) {
+        drop(self.become_(Role::Stopping));
+    }
+
+    pub(super) fn failed(&self, problem: &Problem) {
+        *self.state().problems.entry(problem.code()).or_default() += 1;
+    }
+}
+
+impl Face for HostFace {
+    fn owner(&self) -> Owner {
+        self.state().tenure.as_ref().map_or(self.owner, |tenure| tenure.record().owner)
+    }
+
+    fn leader(&self) -> Option<Leader> {
+        let (tenure, elections, seats) = {
+            let state = self.state();
+            (state.tenure.clone(), state.elections.clone(), state.seats)
+        };
+        if let Some(tenure) = tenure.filter(Tenure::may_act) {
+            return Some(Leader {
+                seat: tenure.seat(),
+                record: tenure.record().clone(),
+                expires_in_ms: None,
+                here: true,
+            });
+        }
+        let (elections, now) = (elections?, self.clock.now());
+        Seat::all(seats).find_map(|seat| {
+            let sight = elections.seen(seat)?;
+            let left = sight.until.map(|until| until.since(now));
+            if left.is_some_and(|left| left.is_zero()) {
+                return None;
+            }
+            let expires_in_ms = left.and_then(|left| u64::try_from(left.as_millis()).ok());
+            Some(Leader { seat, record: sight.record, expires_in_ms, here: false })
+        })
+    }
+
+    fn health(&self) -> Health {
+        let state = self.state();
+        let lost = state.tenure.as_ref().is_some_and(|tenure| !tenure.may_act());
+        let role = if state.role == Role::Leading && lost { Role::Stopping } else { state.role };
+        let store_reachable = state.elections.as_ref().is_none_or(|it| it.store_answers());
+        Health { role, store_reachable, since: state.since }
+    }
+
+    fn metrics(&self) -> String {
+        let state = self.state();
+        let leads = state.tenure.as_ref().filter(|tenure| tenure.may_act());
+        let mut text = String::new();
+        let mut figure = |name: &str, kind: &str, help: &str, lines: &[(String, u64)]| {
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+            for (labels, value) in lines {
+                let _ = writeln!(text, "{name}{labels} {value}");
+            }
+        };
+        let one = |value: u64| [(String::new(), value)];
+        figure(
+            "kapell_leading",
+            "gauge",
+            "Whether this host holds a seat and may act.",
+            &one(u64::from(leads.is_some())),
+        );
+        figure(
+            "kapell_epoch",
+            "gauge",
+            "The epoch of the seat that is held.",
+            &one(leads.map_or(0, |tenure| tenure.epoch().0)),
+        );
+        figure(
+            "kapell_launches_total",
+            "counter",
+            "How often the conductor was launched.",
+            &one(state.launches),
+        );
+        figure("kapell_tenures_total", "counter", "How often a seat was won.", &one(state.tenures));
+        let problems: Vec<_> = state
+            .problems
+            .iter()
+            .map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), *count))
+            .collect();
+        figure("kapell_problems_total", "counter", "What ended a launch.", &problems);
+        text
+    }
+}

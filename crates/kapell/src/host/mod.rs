@@ -1,0 +1,269 @@
+//! `kapell host`: waits for a seat and conducts while it is held.
+
+mod beacon;
+mod face;
+mod log;
+mod signals;
+
+use std::os::unix::process::CommandExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use kapell_backend::exit::exit_now;
+use kapell_core::seams::Clock;
+use kapell_core::seat::Seat;
+use kapell_node::conductor::{
+    self, Conductor, DeadMan, LogTrace, Problem, ProblemSignal, TokioTasks,
+};
+use kapell_node::elections::{Elections, Killer, Leased, Locked, LockedParts, Parts, Refusal};
+use kapell_node::system::{SystemClock, SystemIds};
+use kapell_store::{How, Location, Store};
+
+use crate::cli;
+use crate::config::Config;
+use crate::http::{self, Listen, TlsFiles, Token};
+use crate::say;
+use crate::store::{self, RESTORE, holder};
+use beacon::Beacon;
+use face::HostFace;
+use signals::{Signals, Stop};
+
+/// The dead man's switch ended the process.
+const KILLED: i32 = 70;
+/// A problem ended it.
+const PROBLEM: u8 = 1;
+/// Between a problem of the services and the next launch.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long the last word may take.
+const LAST_WORD: Duration = Duration::from_millis(100);
+/// Set for a program image that follows one which has lost its seat.
+const STARTED_OVER: &str = "KAPELL_STARTED_OVER";
+
+/// How a host ends.
+enum Ending {
+    Stopped(Stop),
+    Problem(Arc<Problem>),
+    /// The seat was lost: what comes next begins with a new process.
+    StartOver(Arc<Problem>),
+}
+
+pub(crate) fn run(args: &cli::Host, config: &Config) -> anyhow::Result<u8> {
+    log::begin(args.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    let ending = runtime.block_on(Host::run(args, config));
+    runtime.shutdown_background();
+    match ending? {
+        Ending::Stopped(stop) => {
+            say(&format!("kapell host: stopped on {}\n", stop.name()));
+            Ok(0)
+        }
+        Ending::Problem(problem) => {
+            say(&format!("kapell host: {:#}\n", anyhow::Error::new(problem)));
+            Ok(PROBLEM)
+        }
+        Ending::StartOver(problem) => {
+            say(&format!("kapell host: {:#}; starting over\n", anyhow::Error::new(problem)));
+            // The killer of the lost seat cannot be disarmed and goes with this program image.
+            let mut words = std::env::args_os();
+            let mut command = std::process::Command::new("/proc/self/exe");
+            command.arg0(words.next().unwrap_or_default()).args(words).env(STARTED_OVER, "1");
+            Err(command.exec()).context("cannot start over")
+        }
+    }
+}
+
+/// A host, ready to launch.
+struct Host<'a> {
+    args: &'a cli::Host,
+    location: Location,
+    /// Where a seat is a lease; a file store is opened by whoever acquires it.
+    store: Option<Arc<dyn Store>>,
+    how: How,
+    /// What others are told.
+    address: String,
+    killer: Arc<dyn Killer>,
+    face: Arc<HostFace>,
+    stop_limit: Duration,
+}
+
+impl<'a> Host<'a> {
+    async fn run(args: &'a cli::Host, config: &Config) -> anyhow::Result<Ending> {
+        let mut signals = Signals::catch()?;
+        let location = config.store(args.store.store.as_deref())?;
+        if matches!(location, Location::File(_)) && args.seats != 1 {
+            bail!("a file store has one seat, its lock: use --seats 1, or another store");
+        }
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
+        let store = match &location {
+            Location::File(_) => None,
+            Location::Mem | Location::Etcd(_) | Location::Postgres(_) => {
+                tokio::select! {
+                    biased;
+                    opened = open_shared(&location, &how, args.lease) => Some(opened?),
+                    stop = signals.next() => return Ok(Ending::Stopped(stop)),
+                }
+            }
+        };
+        let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds));
+        let server = http::bind(listen(args, config)?, Arc::<HostFace>::clone(&face)).await?;
+        tracing::info!(listen = %server.local_addr(), advertise = args.advertise, "listening");
+        let killer = DeadMan::new(|why| {
+            last_word(format!("kapell host: killed: {why}\n"));
+            exit_now(KILLED)
+        });
+        let killer: Arc<dyn Killer> = Arc::new(killer.context("cannot make the killer's timer")?);
+        let stop_limit = config.grace;
+        let address = match (&args.access.tls_cert, args.advertise.contains("://")) {
+            (Some(_), false) => format!("https://{}", args.advertise),
+            (Some(_) | None, _) => args.advertise.clone(),
+        };
+        let host = Self { args, location, store, how, address, killer, face, stop_limit };
+        let ending = host.launch_again_and_again(&mut signals).await;
+        server.stop(Duration::from_millis(500)).await;
+        ending
+    }
+
+    async fn launch_again_and_again(&self, signals: &mut Signals) -> anyhow::Result<Ending> {
+        loop {
+            let conductor = self.provide();
+            let launched = async {
+                let problem: ProblemSignal = conductor.launch(Some(self.args.window)).await;
+                problem.wait().await
+            };
+            let stop = tokio::select! {
+                biased;
+                problem = launched => {
+                    tracing::warn!(problem = format!("{:#}", anyhow::Error::new(problem)), "stopping");
+                    None
+                }
+                stop = signals.next() => Some(stop),
+            };
+            self.face.stopping();
+            let shut_down = tokio::select! {
+                biased;
+                shut_down = conductor.shutdown() => shut_down,
+                again = signals.next() => again.exit_at_once(),
+            };
+            match (stop, shut_down) {
+                (Some(stop), Ok(())) => return Ok(Ending::Stopped(stop)),
+                (Some(_), Err(problem)) => return Ok(Ending::Problem(problem)),
+                (None, Ok(())) => {}
+                (None, Err(problem)) => {
+                    self.face.failed(&problem);
+                    match &*problem {
+                        Problem::NotAcquired(Refusal::Store(why)) => bail!("{why}"),
+                        Problem::NotAcquired(Refusal::Damaged(why)) => bail!("{why}{RESTORE}"),
+                        _ if self.args.once => return Ok(Ending::Problem(problem)),
+                        Problem::Lost(_) => return Ok(Ending::StartOver(problem)),
+                        Problem::NotAcquired(_) => {}
+                        Problem::Deposed(_)
+                        | Problem::Store(_)
+                        | Problem::Unfinished
+                        | Problem::Service { .. } => {
+                            tokio::select! {
+                                biased;
+                                stop = signals.next() => return Ok(Ending::Stopped(stop)),
+                                () = tokio::time::sleep(PAUSE) => {}
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn provide(&self) -> Conductor {
+        let clock = Arc::clone(&self.how.clock);
+        let elections: Arc<dyn Elections> = match (&self.store, &self.location) {
+            (None, Location::File(dir)) => Arc::new(Locked::new(LockedParts {
+                dir: dir.clone(),
+                how: self.how.clone(),
+                clock,
+                ids: Arc::new(SystemIds),
+                address: self.address.clone(),
+                command: "kapell host".to_owned(),
+            })),
+            (store, _) => Arc::new(Leased::new(Parts {
+                store: store.clone().expect("opened before"),
+                clock,
+                ids: Arc::new(SystemIds),
+                killer: Arc::clone(&self.killer),
+                lease: self.args.lease,
+                address: self.address.clone(),
+            })),
+        };
+        self.face.launching(Arc::clone(&elections), self.args.seats);
+        Conductor::provide(conductor::Parts {
+            elections,
+            seats: Seat::all(self.args.seats).collect(),
+            pipeline: vec![Arc::new(Beacon::new(Arc::clone(&self.face)))],
+            tasks: Arc::new(TokioTasks::default()),
+            trace: Arc::new(LogTrace),
+            killer: Arc::clone(&self.killer),
+            stop_limit: self.stop_limit,
+        })
+    }
+}
+
+/// Says something if standard error takes it. The process ends all the same if nobody reads
+/// there and all the others wait to write.
+fn last_word(text: String) {
+    let (told, hear) = std::sync::mpsc::channel();
+    let teller = std::thread::Builder::new().spawn(move || {
+        say(&text);
+        let _told = told.send(());
+    });
+    if teller.is_ok() {
+        let _heard = hear.recv_timeout(LAST_WORD);
+    }
+}
+
+/// Opens the store of a cluster. A host that lost its seat waits until the store is back.
+async fn open_shared(
+    location: &Location,
+    how: &How,
+    lease: Duration,
+) -> anyhow::Result<Arc<dyn Store>> {
+    let waits = std::env::var_os(STARTED_OVER).is_some();
+    let store = loop {
+        match location.open(&holder("kapell host"), how).await {
+            Err(error) if waits && error.may_pass() => {
+                let error = format!("{:#}", anyhow::Error::new(error));
+                tracing::warn!(error, "the store failed; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+            opened => break opened?,
+        }
+    };
+    let shortest = store.expiry().shortest;
+    if lease < shortest {
+        bail!(
+            "a lease of {lease:?} is shorter than {} can honour: use --lease {shortest:?} or longer",
+            store.name()
+        );
+    }
+    Ok(store)
+}
+
+fn listen(args: &cli::Host, config: &Config) -> anyhow::Result<Listen> {
+    let access = &args.access;
+    let path = access.token_file.clone().unwrap_or_else(|| config.state_dir.join("token"));
+    let tls = match (&access.tls_cert, &access.tls_key) {
+        (Some(cert), Some(key)) => Some(TlsFiles { cert: cert.clone(), key: key.clone() }),
+        _ => None,
+    };
+    Ok(Listen {
+        address: args.listen,
+        advertise: args.advertise.clone(),
+        token: Token::load_or_create(&path)?,
+        tls,
+        ca: access.tls_ca.clone(),
+        allowed_hosts: access.allow_host.clone(),
+    })
+}

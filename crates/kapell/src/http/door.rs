@@ -1,0 +1,86 @@
+//! Who is let in.
+
+use std::net::SocketAddr;
+
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
+use hyper::http::request::Parts;
+use hyper::http::uri::Authority;
+use hyper::{HeaderMap, StatusCode};
+use serde_json::json;
+
+use super::answer::Problem;
+use super::place::{Hosts, Place};
+use super::token::Token;
+
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) hosts: Hosts,
+    pub(super) token: Token,
+}
+
+impl Door {
+    /// Lets a request in that came in at `local`.
+    ///
+    /// Host and Origin go first: a page that misuses somebody's browser is not even told whether a token was right.
+    pub(super) fn pass(&self, request: &Parts, local: SocketAddr) -> Result<(), Box<Problem>> {
+        self.host(request, local)
+            .and_then(|()| self.origin(&request.headers, local))
+            .and_then(|()| self.token(&request.headers))
+            .map_err(Problem::closing)
+    }
+
+    fn host(&self, request: &Parts, local: SocketAddr) -> Result<(), Box<Problem>> {
+        let Some(host) = only(&request.headers, &HOST) else {
+            let text = "a request needs one Host header";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_host", text));
+        };
+        // An absolute target goes before the header, so it has to fit as well.
+        let target = request.uri.authority().map(Authority::as_str);
+        for text in [Some(host), target].into_iter().flatten() {
+            let place = Place::authority(text);
+            if !place.is_some_and(|place| self.hosts.have(&place, local)) {
+                let why = format!("`{text}` is not an address of this host");
+                let details = json!({ "host": text, "help": "add it by --allow-host on the host" });
+                return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host", why)
+                    .details(details));
+            }
+        }
+        Ok(())
+    }
+
+    fn origin(&self, headers: &HeaderMap, local: SocketAddr) -> Result<(), Box<Problem>> {
+        if !headers.contains_key(ORIGIN) {
+            return Ok(());
+        }
+        let origin = only(headers, &ORIGIN).unwrap_or_default();
+        let place = Place::parse(origin).filter(|place| place.scheme.is_some());
+        if place.is_some_and(|place| self.hosts.have(&place, local)) {
+            return Ok(());
+        }
+        let text = "pages of other origins may not ask this host";
+        let problem = Problem::new(StatusCode::FORBIDDEN, "foreign_origin", text);
+        Err(problem.details(json!({ "origin": origin })))
+    }
+
+    fn token(&self, headers: &HeaderMap) -> Result<(), Box<Problem>> {
+        let given = only(headers, &AUTHORIZATION).and_then(|text| text.split_once(' '));
+        let (text, challenge) = match given {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+                if self.token.is(token.trim()) {
+                    return Ok(());
+                }
+                ("the token is wrong", r#"Bearer realm="kapell", error="invalid_token""#)
+            }
+            Some(_) | None => ("send `Authorization: Bearer TOKEN`", r#"Bearer realm="kapell""#),
+        };
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", text);
+        Err(problem.challenge(challenge))
+    }
+}
+
+/// The value of a header that stands there once and is text.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    if values.next().is_some() { None } else { value.to_str().ok() }
+}

@@ -1,0 +1,278 @@
+//! The way to the leader: one connection a request, so that none is ever sent twice or over a connection gone stale.
+
+use std::error::Error as StdError;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{
+    CONNECTION, EXPECT, HOST, HeaderName, HeaderValue, ORIGIN, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use hyper::{HeaderMap, Request, StatusCode, Uri, Version};
+use hyper_util::rt::TokioIo;
+use kapell_core::seat::Owner;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::answer::{Answer, Problem};
+use super::body::{Body, Relay, Upload};
+use super::front::name;
+use super::place::{Place, Scheme};
+use super::server::Io;
+use super::{Leader, Limits};
+
+/// Says that a host passed the request on. Nobody does it a second time.
+pub(super) const FORWARDED_BY: HeaderName = HeaderName::from_static("kapell-forwarded-by");
+
+/// What concerns one connection only.
+const HOP_BY_HOP: [HeaderName; 10] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    EXPECT,
+];
+
+const US: HeaderValue = HeaderValue::from_static("1.1 kapell");
+
+pub(super) struct Forwarder {
+    /// Whom to trust; nobody if no authority is known.
+    tls: Option<Arc<ClientConfig>>,
+    slots: Arc<Semaphore>,
+    connect: Duration,
+    stall: Duration,
+    head_bytes: usize,
+}
+
+impl Forwarder {
+    pub(super) fn new(tls: Option<Arc<ClientConfig>>, limits: &Limits) -> Self {
+        Self {
+            tls,
+            slots: Arc::new(Semaphore::new(limits.forwards)),
+            connect: limits.connect,
+            stall: limits.stall,
+            head_bytes: limits.head_bytes,
+        }
+    }
+
+    /// Has the leader answer a request.
+    pub(super) async fn forward(
+        &self,
+        request: Request<Incoming>,
+        leader: &Leader,
+        us: Owner,
+    ) -> Result<Answer, Box<Problem>> {
+        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
+            let text = "too many requests are on their way to the leader";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).passing());
+        };
+        let about = About { leader };
+        let target = about.target()?;
+        let request = outbound(request, &target, us).map_err(|error| about.failed(&error))?;
+        let io = match timeout(self.connect, self.connect(&target)).await {
+            Ok(Ok(io)) => io,
+            Ok(Err(error)) => return Err(about.unreachable(&error)),
+            Err(_) => return Err(about.unreachable(&io::Error::from(io::ErrorKind::TimedOut))),
+        };
+        let answer = self.exchange(request, io, slot, &about).await?;
+        Ok(inbound(answer))
+    }
+
+    async fn connect(&self, target: &Target) -> io::Result<Box<dyn Io>> {
+        let tls = match (target.scheme, &self.tls) {
+            (Scheme::Http, _) => None,
+            (Scheme::Https, Some(tls)) => Some(TlsConnector::from(Arc::clone(tls))),
+            (Scheme::Https, None) => {
+                return Err(io::Error::other(
+                    "no authority is known that could vouch for it: give --tls-ca FILE",
+                ));
+            }
+        };
+        let stream = TcpStream::connect((target.host.as_str(), target.port)).await?;
+        stream.set_nodelay(true)?;
+        let Some(tls) = tls else { return Ok(Box::new(stream)) };
+        let name = ServerName::try_from(target.host.clone()).map_err(io::Error::other)?;
+        Ok(Box::new(tls.connect(name, stream).await?))
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Incoming>,
+        io: Box<dyn Io>,
+        slot: OwnedSemaphorePermit,
+        about: &About<'_>,
+    ) -> Result<Answer, Box<Problem>> {
+        let (parts, body) = request.into_parts();
+        let (upload, moved) = Upload::of(body);
+        let request = Request::from_parts(parts, upload);
+        let (mut sender, connection) = http1::Builder::new()
+            .max_buf_size(self.head_bytes)
+            .handshake(TokioIo::new(io))
+            .await
+            .map_err(|error| about.failed(&error))?;
+        let mut connection = Connection(Some(Box::pin(connection)));
+        let answered = {
+            let mut sent = pin!(sender.send_request(request));
+            let mut answered = pin!(poll_fn(|cx| {
+                connection.poll(cx);
+                sent.as_mut().poll(cx)
+            }));
+            loop {
+                let before = moved.load(Ordering::Relaxed);
+                match timeout(self.stall, answered.as_mut()).await {
+                    Ok(answered) => break answered,
+                    Err(_) if moved.load(Ordering::Relaxed) != before => {}
+                    Err(_) => return Err(about.silent(self.stall)),
+                }
+            }
+        };
+        let answer = answered.map_err(|error| about.failed(&error))?;
+        Ok(answer.map(|body| Body::Relayed(Relay { connection, body, _slot: slot })))
+    }
+}
+
+/// A connection to the leader, driven by whoever waits for something from it.
+#[derive(Debug)]
+pub(super) struct Connection(Option<Pin<Box<Driver>>>);
+
+type Driver = http1::Connection<TokioIo<Box<dyn Io>>, Upload>;
+
+impl Connection {
+    /// Moves what can be moved. How it ends is seen by those who wait.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = &mut self.0
+            && let Poll::Ready(_) = connection.as_mut().poll(cx)
+        {
+            self.0 = None;
+        }
+    }
+}
+
+/// Where the leader is reached.
+struct Target {
+    scheme: Scheme,
+    host: String,
+    port: u16,
+}
+
+impl Target {
+    fn authority(&self) -> String {
+        let Self { host, port, .. } = self;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+}
+
+/// The same request as it goes on to the leader.
+fn outbound(
+    request: Request<Incoming>,
+    target: &Target,
+    us: Owner,
+) -> Result<Request<Incoming>, hyper::http::Error> {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    parts.uri = Uri::try_from(path)?;
+    parts.version = Version::HTTP_11;
+    strip(&mut parts.headers);
+    // It was judged here; to the leader it would be foreign.
+    parts.headers.remove(ORIGIN);
+    parts.headers.insert(HOST, HeaderValue::try_from(target.authority())?);
+    parts.headers.insert(FORWARDED_BY, name(us));
+    parts.headers.append(VIA, US);
+    Ok(Request::from_parts(parts, body))
+}
+
+fn inbound(mut answer: Answer) -> Answer {
+    strip(answer.headers_mut());
+    answer.headers_mut().append(VIA, US);
+    *answer.version_mut() = Version::HTTP_11;
+    answer
+}
+
+/// Removes what concerned the connection that a message came over.
+fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// What is said when the leader gives no answer.
+struct About<'a> {
+    leader: &'a Leader,
+}
+
+impl About<'_> {
+    fn target(&self) -> Result<Target, Box<Problem>> {
+        let address = &self.leader.record.address;
+        let Some(place) = Place::parse(address) else {
+            return Err(self.problem("leader_unreachable", "the leader's address is none", false));
+        };
+        let usual = if place.is_loopback() { Scheme::Http } else { Scheme::Https };
+        let scheme = place.scheme.unwrap_or(usual);
+        if scheme == Scheme::Http && !place.is_loopback() {
+            let text = "the token is not sent to another machine without TLS";
+            return Err(self.problem("leader_insecure", text, false));
+        }
+        let port = place.port.unwrap_or_else(|| scheme.port());
+        Ok(Target { scheme, host: place.host, port })
+    }
+
+    fn unreachable(&self, error: &dyn StdError) -> Box<Problem> {
+        let text = format!("the leader cannot be reached: {}", chain(error));
+        self.problem("leader_unreachable", &text, false)
+    }
+
+    fn failed(&self, error: &dyn StdError) -> Box<Problem> {
+        let text = format!("the leader gave no answer: {}", chain(error));
+        self.problem("leader_failed", &text, true)
+    }
+
+    fn silent(&self, waited: Duration) -> Box<Problem> {
+        let text = format!("the leader gave no answer within {waited:?}");
+        let problem = Problem::new(StatusCode::GATEWAY_TIMEOUT, "leader_silent", text);
+        problem.details(self.details(true))
+    }
+
+    fn problem(&self, code: &'static str, text: &str, sent: bool) -> Box<Problem> {
+        Problem::new(StatusCode::BAD_GATEWAY, code, text).details(self.details(sent))
+    }
+
+    /// `sent` is false if the leader surely saw nothing of the request.
+    fn details(&self, sent: bool) -> serde_json::Value {
+        let record = &self.leader.record;
+        json!({ "owner": record.owner, "address": record.address, "sent": sent })
+    }
+}
+
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,161 @@
+//! What a host shows over HTTP: how it is, who leads, its figures, and the way to the leader.
+//!
+//! A connection is served by `server`; each request passes the `door` (Host, Origin, token) before `front` answers it
+//! here or has `forward` carry it to the leader.
+
+mod answer;
+mod body;
+mod door;
+mod forward;
+mod front;
+mod place;
+mod server;
+mod tls;
+pub(crate) mod token;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kapell_core::seams::Timestamp;
+use kapell_core::seat::{Owner, Record, Seat};
+
+pub(crate) use server::Server;
+pub(crate) use token::Token;
+
+/// What the listener shows of its host. Asked for every request, so nothing here may wait.
+pub(crate) trait Face: Send + Sync {
+    /// Who this host is among those that compete.
+    fn owner(&self) -> Owner;
+
+    /// Who leads as far as this host knows.
+    fn leader(&self) -> Option<Leader>;
+
+    fn health(&self) -> Health;
+
+    /// All figures in Prometheus' text format.
+    fn metrics(&self) -> String;
+}
+
+/// Who holds a seat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Leader {
+    pub(crate) seat: Seat,
+    pub(crate) record: Record,
+    pub(crate) expires_in_ms: Option<u64>,
+    /// It is this host, and it may act.
+    pub(crate) here: bool,
+}
+
+/// What a host does right now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Leading,
+    Standby,
+    Stopping,
+}
+
+impl Role {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Leading => "leading",
+            Self::Standby => "standby",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
+/// How a host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Health {
+    pub(crate) role: Role,
+    /// The store answered when it was last asked.
+    pub(crate) store_reachable: bool,
+    /// When the role began.
+    pub(crate) since: Timestamp,
+}
+
+/// Where to listen and whom to let in.
+#[derive(Debug)]
+pub(crate) struct Listen {
+    pub(crate) address: SocketAddr,
+    /// Where others reach this host: `[http[s]://]HOST[:PORT]`.
+    pub(crate) advertise: String,
+    pub(crate) token: Token,
+    pub(crate) tls: Option<TlsFiles>,
+    /// Who signed the certificates of other hosts; without it, whoever signed our own.
+    pub(crate) ca: Option<PathBuf>,
+    /// More names that requests may be meant for, as `advertise`.
+    pub(crate) allowed_hosts: Vec<String>,
+}
+
+/// What a host proves with that it is who it says, in PEM.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsFiles {
+    /// The certificate, then those between it and its authority.
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+/// Why there is no listener.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(
+        "`{address}` can be reached from other machines, which needs TLS: give --tls-cert FILE --tls-key FILE, \
+         or listen on 127.0.0.1"
+    )]
+    NeedsTls { address: SocketAddr },
+    #[error(
+        "`{address}` is taken by another process: stop it, or give another address by --listen"
+    )]
+    InUse { address: SocketAddr },
+    #[error("cannot listen on `{address}`")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`{text}` is no address: write HOST, HOST:PORT or https://HOST:PORT")]
+    Place { text: String },
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
+}
+
+/// What a client may take of us.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Served at once. With as many again for requests on their way to the leader it stays below the usual 1024 open
+    /// files, so that the store can always be reached.
+    connections: usize,
+    forwards: usize,
+    /// From the first to the last byte of a request's head, and between two requests.
+    head: Duration,
+    /// The bytes of a request's head.
+    head_bytes: usize,
+    /// The bytes of a request's body that is answered here.
+    body_bytes: usize,
+    /// To reach the leader.
+    connect: Duration,
+    /// Without a byte of the request moving and without an answer of the leader.
+    stall: Duration,
+}
+
+const LIMITS: Limits = Limits {
+    connections: 512,
+    forwards: 256,
+    head: Duration::from_secs(15),
+    head_bytes: 32 * 1024,
+    body_bytes: 1024 * 1024,
+    connect: Duration::from_secs(5),
+    stall: Duration::from_secs(60),
+};
+
+/// Opens the listener and serves until it is told to stop.
+pub(crate) async fn bind(listen: Listen, face: Arc<dyn Face>) -> Result<Server, Error> {
+    Server::start(listen, face, LIMITS).await
+}

@@ -1,0 +1,172 @@
+//! The listener and its connections.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_rustls::TlsAcceptor;
+
+use super::door::Door;
+use super::forward::Forwarder;
+use super::front::Front;
+use super::place::{Hosts, Scheme, is_loopback};
+use super::{Error, Face, Limits, Listen, tls};
+
+/// How long nothing is accepted after it failed, as when no file descriptors are left.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// A connection, with TLS or without.
+pub(super) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
+
+impl fmt::Debug for dyn Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Io")
+    }
+}
+
+/// Serves until it is stopped or dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    local: SocketAddr,
+    /// When everything must be closed, once that is known.
+    stop: watch::Sender<Option<Instant>>,
+    tasks: JoinSet<()>,
+}
+
+impl Server {
+    pub(super) async fn start(
+        listen: Listen,
+        face: Arc<dyn Face>,
+        limits: Limits,
+    ) -> Result<Self, Error> {
+        let address = listen.address;
+        if listen.tls.is_none() && !is_loopback(address.ip()) {
+            return Err(Error::NeedsTls { address });
+        }
+        let acceptor = listen.tls.as_ref().map(tls::server).transpose()?.map(TlsAcceptor::from);
+        let trust = tls::client(listen.tls.as_ref(), listen.ca.as_deref())?;
+        let own = if acceptor.is_some() { Scheme::Https } else { Scheme::Http };
+        let names = std::iter::once(&listen.advertise).chain(&listen.allowed_hosts);
+        let hosts = Hosts::new(own, names.map(String::as_str))?;
+        let listener = TcpListener::bind(address).await.map_err(|error| refused(address, error))?;
+        let local = listener.local_addr().map_err(|error| refused(address, error))?;
+        let front = Front {
+            face,
+            door: Door { hosts, token: listen.token },
+            forwarder: Forwarder::new(trust, &limits),
+            body_bytes: limits.body_bytes,
+        };
+        let (stop, stopped) = watch::channel(None);
+        let shared = Shared { front: Arc::new(front), acceptor, limits, stopped };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(shared.accept(listener));
+        Ok(Self { local, stop, tasks })
+    }
+
+    pub(crate) const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Accepts nothing more, lets requests finish within `grace` and closes what is still open then.
+    pub(crate) async fn stop(mut self, grace: Duration) {
+        let _kept = self.stop.send(Some(Instant::now() + grace));
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+fn refused(address: SocketAddr, source: io::Error) -> Error {
+    if source.kind() == io::ErrorKind::AddrInUse {
+        Error::InUse { address }
+    } else {
+        Error::Listen { address, source }
+    }
+}
+
+/// What all connections need.
+#[derive(Clone)]
+struct Shared {
+    front: Arc<Front>,
+    acceptor: Option<TlsAcceptor>,
+    limits: Limits,
+    stopped: watch::Receiver<Option<Instant>>,
+}
+
+impl Shared {
+    async fn accept(mut self, listener: TcpListener) {
+        let mut open = JoinSet::new();
+        let deadline = loop {
+            tokio::select! {
+                biased;
+                deadline = stopped(&mut self.stopped) => break deadline,
+                Some(_) = open.join_next() => {}
+                accepted = listener.accept(), if open.len() < self.limits.connections => {
+                    match accepted {
+                        Ok((stream, _)) => drop(open.spawn(self.clone().serve(stream))),
+                        Err(_) => sleep(BREATH).await,
+                    }
+                }
+            }
+        };
+        drop(listener);
+        let _in_time =
+            timeout_at(deadline, async { while open.join_next().await.is_some() {} }).await;
+        open.shutdown().await;
+    }
+
+    async fn serve(mut self, stream: TcpStream) {
+        let Ok(local) = stream.local_addr() else { return };
+        let _kept = stream.set_nodelay(true);
+        let io: Box<dyn Io> = match self.acceptor.take() {
+            None => Box::new(stream),
+            Some(acceptor) => tokio::select! {
+                biased;
+                _ = stopped(&mut self.stopped) => return,
+                shaken = timeout(self.limits.head, acceptor.accept(stream)) => match shaken {
+                    Ok(Ok(stream)) => Box::new(stream),
+                    Ok(Err(_)) | Err(_) => return,
+                }
+            },
+        };
+        let front = self.front;
+        let service = service_fn(move |request| {
+            let front = Arc::clone(&front);
+            async move { Ok::<_, Infallible>(front.answer(request, local).await) }
+        });
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(self.limits.head)
+                .max_buf_size(self.limits.head_bytes)
+                .serve_connection(TokioIo::new(io), service)
+        );
+        tokio::select! {
+            biased;
+            _ = stopped(&mut self.stopped) => connection.as_mut().graceful_shutdown(),
+            // Whoever was at the other end has seen why.
+            _ = connection.as_mut() => return,
+        }
+        let _seen = connection.await;
+    }
+}
+
+/// Waits until everything is to be closed, and says by when.
+async fn stopped(stop: &mut watch::Receiver<Option<Instant>>) -> Instant {
+    match stop.wait_for(Option::is_some).await {
+        Ok(deadline) => deadline.unwrap_or_else(Instant::now),
+        Err(_) => Instant::now(),
+    }
+}

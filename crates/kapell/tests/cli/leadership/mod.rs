@@ -1,0 +1,62 @@
+//! Hosts, seats and stores, each test with real processes on a real store.
+
+mod access;
+mod cluster;
+mod damage;
+mod direct;
+mod failover;
+mod faults;
+mod proxy;
+mod servers;
+mod shutdown;
+mod transfer;
+mod wrong;
+
+use cluster::{Cluster, Kind};
+
+/// Makes one test a store of a function that takes a cluster.
+macro_rules! on_each_store {
+    ($($name:ident: $file:ident, $etcd:ident, $postgres:ident;)*) => {$(
+        #[test]
+        fn $file() {
+            $crate::leadership::on($crate::leadership::Kind::File, stringify!($file), $name);
+        }
+        #[test]
+        fn $etcd() {
+            $crate::leadership::on($crate::leadership::Kind::Etcd, stringify!($etcd), $name);
+        }
+        #[test]
+        fn $postgres() {
+            $crate::leadership::on($crate::leadership::Kind::Postgres, stringify!($postgres), $name);
+        }
+    )*};
+}
+pub(crate) use on_each_store;
+
+/// The same, for what only a store with leases can do.
+macro_rules! on_each_server {
+    ($($name:ident: $etcd:ident, $postgres:ident;)*) => {$(
+        #[test]
+        fn $etcd() {
+            $crate::leadership::on($crate::leadership::Kind::Etcd, stringify!($etcd), $name);
+        }
+        #[test]
+        fn $postgres() {
+            $crate::leadership::on($crate::leadership::Kind::Postgres, stringify!($postgres), $name);
+        }
+    )*};
+}
+pub(crate) use on_each_server;
+
+/// How often a test does again what may go wrong once in a while.
+fn rounds(usual: usize) -> usize {
+    let soak = std::env::var("KAPELL_SOAK_ROUNDS").ok().and_then(|text| text.parse().ok());
+    soak.unwrap_or(usual)
+}
+
+fn on(kind: Kind, name: &str, test: fn(&Cluster)) {
+    match Cluster::new(kind) {
+        Ok(cluster) => test(&cluster),
+        Err(reason) => crate::bench::skip(&format!("leadership::{name}"), &reason),
+    }
+}
