@@ -28,6 +28,8 @@ usage: cargo xtask COMMAND
   test [quick]                      fmt, clippy, tidy and every test suite
   bench workflow [--json] [--smoke] [--rounds N]
                                     measure `kapell process` beside the floor, make and ninja
+  bench leadership [--json] [--smoke]
+                                    measure seats and stores beside raw calls of the same clients
   soak [--minutes N] [--seed S]     long randomised rounds, recorded in docs/soak.md
   backends up|down|status [NAME…]   servers that tests run against
 ";
@@ -65,6 +67,10 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench", "workflow", options @ ..] => {
             let options = bench::Options::parse(options)?;
             bench::run(&Workspace::load()?, options).map(drop)
+        }
+        ["bench", "leadership", options @ ..] => {
+            let options = bench::Options::parse(options)?;
+            bench::leadership::run(&Workspace::load()?, options)
         }
         ["soak", options @ ..] => {
             let options = soak::Options::parse(options)?;

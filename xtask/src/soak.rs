@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::backends::Session;
 use crate::command;
 use crate::error::{Error, Result, failed};
 use crate::workspace::Workspace;
@@ -50,14 +51,24 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let commit = command::commit(&workspace.root);
     let start = Instant::now();
     let mut failures = Vec::new();
+    let servers = ["etcd", "etcd-tls", "postgres"];
+    let session = Session::begin(&servers)?;
+    // What a round is differs: a seed of the simulation takes as long as a killed workflow.
+    let leadership = (options.rounds / 50).max(3).to_string();
     for (name, arguments) in [
         ("kapell-core", "test --locked --release --no-fail-fast -p kapell-core"),
         ("kapell", "test --locked --no-fail-fast -p kapell soak_"),
+        ("kapell-sim", "test --locked --no-fail-fast -p kapell-sim"),
+        ("leadership", "test --locked --no-fail-fast -p kapell leadership::"),
     ] {
         let mut cargo = command::cargo(&workspace.root);
         cargo
             .args(arguments.split(' '))
-            .env("KAPELL_SOAK_ROUNDS", &rounds)
+            .env("KAPELL_SOAK_ROUNDS", if name == "leadership" { &leadership } else { &rounds })
+            .env("KAPELL_SOAK_SLEEP_S", "60")
+            .env("KAPELL_SIM_SEEDS", &rounds)
+            .env("KAPELL_SIM_SCHEDULES", options.rounds.saturating_mul(20).to_string())
+            .envs(session.environment(&servers))
             .env("KAPELL_SOAK_SEED", seed.to_string())
             .env("PROPTEST_RNG_SEED", seed.to_string())
             .env("PROPTEST_CASES", PROPERTY_CASES);
@@ -65,6 +76,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             failures.push(name);
         }
     }
+    session.end();
     let result = if failures.is_empty() {
         "passed".to_owned()
     } else {

@@ -143,9 +143,19 @@ const STORES: &str = "mem:, file:DIR, etcd://HOST:PORT or postgres://USER@HOST/D
 /// A URL as others may see it.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let Some((user, rest)) = rest.rsplit_once('@') else { return url.to_owned() };
-    let user = user.split_once(':').map_or(user.to_owned(), |(name, _)| format!("{name}:…"));
-    format!("{scheme}://{user}@{rest}")
+    let rest = match rest.rsplit_once('@') {
+        Some((user, rest)) => {
+            let user =
+                user.split_once(':').map_or(user.to_owned(), |(name, _)| format!("{name}:…"));
+            format!("{user}@{rest}")
+        }
+        None => rest.to_owned(),
+    };
+    let (place, query) = rest.split_once('?').unwrap_or((&rest, ""));
+    let shown: Vec<&str> = query.split('&').filter(|it| !it.contains("password=")).collect();
+    let query = shown.join("&");
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{scheme}://{place}{mark}{query}")
 }
 
 /// Why there are no settings.
@@ -162,7 +172,7 @@ impl fmt::Display for Error {
             Self::Unreadable(path, error) => write!(f, "cannot read `{}`: {error}", path.display()),
             Self::File(_) => f.write_str("the settings file is bad"),
             Self::Variable { name, value, want } => {
-                write!(f, "${name} is `{value}`, but must be {want}")
+                write!(f, "${name} is `{}`, but must be {want}", without_password(value))
             }
         }
     }
@@ -326,6 +336,23 @@ mod tests {
         Config::load(file.map(|_| path.as_path()), flag.map(Path::new), |name| {
             env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         })
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_password() {
+        for (url, shown) in [
+            ("postgres://u:p@h/d", "postgres://u:…@h/d"),
+            ("postgres://u:p?@q@h/d?schema=s", "postgres://u:…@h/d?schema=s"),
+            ("postgres://u@h/d?password=p@q&schema=s", "postgres://u@h/d?schema=s"),
+            ("postgres://u@h/d?password=p", "postgres://u@h/d"),
+            ("postgres://u@h/d?password_file=f", "postgres://u@h/d?password_file=f"),
+            ("etcd://h:1", "etcd://h:1"),
+            ("file:/a?b", "file:/a?b"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+        let error = load(None, &[("KAPELL_STORE", "redis://u:p@h")], None).unwrap_err();
+        assert!(error.to_string().starts_with("$KAPELL_STORE is `redis://u:…@h`, but"), "{error}");
     }
 
     #[test]

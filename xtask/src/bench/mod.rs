@@ -4,6 +4,7 @@ mod contest;
 mod files;
 mod floor;
 mod lab;
+pub(crate) mod leadership;
 mod memory;
 mod mode;
 mod row;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Goal {
     AtMost(f64),
+    AtLeast(f64),
     Below(f64),
 }
 
@@ -13,6 +14,7 @@ impl Goal {
     fn holds(self, value: f64) -> bool {
         match self {
             Self::AtMost(limit) => value <= limit,
+            Self::AtLeast(limit) => value >= limit,
             Self::Below(limit) => value < limit,
         }
     }
@@ -22,6 +24,7 @@ impl fmt::Display for Goal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AtMost(limit) => write!(out, "<= {limit:.2}"),
+            Self::AtLeast(limit) => write!(out, ">= {limit:.2}"),
             Self::Below(limit) => write!(out, "< {limit:.2}"),
         }
     }

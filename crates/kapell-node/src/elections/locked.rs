@@ -99,6 +99,9 @@ impl Locked {
             since_ms: self.parts.clock.wall().0,
         };
         let store = Arc::new(self.open(&holder).await?);
+        for note in store.notes() {
+            tracing::warn!(%note, "the store was not left as it should be");
+        }
         let record = self.sit(&store, seat).await?;
         holder.since_ms = record.since.0;
         store.announce(&announcement(&holder, seat, &record))?;

@@ -98,6 +98,9 @@ impl<'a> Host<'a> {
         if matches!(location, Location::File(_)) && args.seats != 1 {
             bail!("a file store has one seat, its lock: use --seats 1, or another store");
         }
+        if !args.listen.ip().is_loopback() && args.access.tls_cert.is_none() {
+            return Err(http::Error::NeedsTls { address: args.listen }.into());
+        }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
         let store = match &location {
@@ -159,13 +162,12 @@ impl<'a> Host<'a> {
                     match &*problem {
                         Problem::NotAcquired(Refusal::Store(why)) => bail!("{why}"),
                         Problem::NotAcquired(Refusal::Damaged(why)) => bail!("{why}{RESTORE}"),
+                        // Launching again would only use up epochs: it needs a person.
+                        Problem::Unfinished => return Ok(Ending::Problem(problem)),
                         _ if self.args.once => return Ok(Ending::Problem(problem)),
                         Problem::Lost(_) => return Ok(Ending::StartOver(problem)),
                         Problem::NotAcquired(_) => {}
-                        Problem::Deposed(_)
-                        | Problem::Store(_)
-                        | Problem::Unfinished
-                        | Problem::Service { .. } => {
+                        Problem::Deposed(_) | Problem::Store(_) | Problem::Service { .. } => {
                             tokio::select! {
                                 biased;
                                 stop = signals.next() => return Ok(Ending::Stopped(stop)),

@@ -1,0 +1,77 @@
+//! `cargo xtask bench leadership`: what a seat costs, beside raw calls of the same clients.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::row::{self, Goal, Row};
+use super::{Options, build};
+use crate::backends::Session;
+use crate::command;
+use crate::error::{Result, failed};
+use crate::workspace::Workspace;
+
+const SERVERS: [&str; 2] = ["etcd", "postgres"];
+
+/// Measures and prints.
+pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<()> {
+    let kapell = build(workspace, "kapell", options.smoke)?;
+    build(workspace, "kapell-sim", options.smoke)?;
+    let session = Session::begin(&SERVERS)?;
+    let program = kapell.with_file_name("leadership-bench");
+    let mut bench = std::process::Command::new(program);
+    bench.arg(&kapell).envs(session.environment(&SERVERS)).stdout(Stdio::piped());
+    if options.smoke {
+        bench.arg("--smoke");
+    }
+    let output = bench.output().map_err(|error| failed(format!("cannot run it: {error}")))?;
+    for (name, why) in &session.missing {
+        eprintln!("SKIPPED {name}: {why}");
+    }
+    session.end();
+    if !output.status.success() {
+        return Err(failed(format!("the benchmark failed: {}", output.status)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows: Vec<Row> = text.lines().filter_map(parse).collect();
+    let judged = !options.smoke;
+    if options.json {
+        println!("{:#}", row::to_json(&rows, judged));
+    } else {
+        println!("commit {}, {}\n", command::commit(&workspace.root), command::today());
+        print!("{}", row::to_markdown(rows.iter().filter(|row| row.has_goal()), judged));
+        let context = rows.iter().filter(|row| !row.has_goal());
+        println!("\nBehind them:\n\n{}", row::to_markdown(context, judged));
+    }
+    for missed in rows.iter().filter_map(Row::missed).filter(|_| judged) {
+        eprintln!("MISSED {missed}");
+    }
+    Ok(())
+}
+
+/// One line of the program that measures.
+fn parse(line: &str) -> Option<Row> {
+    let figure: Value = serde_json::from_str(line).ok()?;
+    let samples = figure["samples"].as_array()?.iter().filter_map(Value::as_f64);
+    let unit = ["ratio", "ms", "s", "MB", "1/s"].into_iter().find(|it| figure["unit"] == **it)?;
+    let row = Row::new(figure["name"].as_str()?.to_owned(), samples).unit(unit);
+    Some(match (figure["at_most"].as_f64(), figure["at_least"].as_f64()) {
+        (Some(limit), _) => row.goal(Goal::AtMost(limit)),
+        (None, Some(limit)) => row.goal(Goal::AtLeast(limit)),
+        (None, None) => row,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_becomes_a_row() {
+        let row = parse(r#"{"name":"a","samples":[2.0,1.0],"unit":"ms","at_most":1.0}"#).unwrap();
+        assert_eq!(row.missed().as_deref(), Some("a: 1.500 ms, goal <= 1.00"));
+        let row = parse(r#"{"name":"b","samples":[0.7],"unit":"ratio","at_least":0.6}"#).unwrap();
+        assert_eq!((row.has_goal(), row.missed()), (true, None));
+        assert_eq!(parse("noise"), None);
+    }
+}
