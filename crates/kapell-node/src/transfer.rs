@@ -1,6 +1,6 @@
 //! Moving all that a store holds: into a file, out of one, or into another store.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::seat::{Record, Seat};
 use kapell_store::archive::{ArchiveReader, ArchiveWriter, Batch, Head};
-use kapell_store::model::{Commit, Fence, Generation, Limits, Op, Raise, Shard};
+use kapell_store::model::{Commit, Entry, Fence, Generation, Limits, Op, Raise, Shard};
 use kapell_store::{Error as StoreError, Store, keys};
 
 use crate::conductor::NoKiller;
@@ -53,6 +53,8 @@ pub enum Error {
         "a restore into {store} has not ended, so what it holds is not whole: run that one again"
     )]
     Unfinished { store: String },
+    #[error("{store} is what it would be copied from")]
+    SameStore { store: String },
     #[error("{store} holds records already: give --replace to put others in their place")]
     NotEmpty { store: String },
     #[error("seat {seat} of {store} could not be taken")]
@@ -124,12 +126,9 @@ pub async fn restore(
 ) -> Result<Moved, Error> {
     // Half a backup is worse than none.
     check(path)?;
-    let mut reader = open(path)?;
-    let mut target = Target::begin(to, reader.head(), leave, seams).await?;
-    while let Some(batch) = reader.next_batch()? {
-        target.put(batch).await?;
-    }
-    target.finish().await
+    let reader = open(path)?;
+    let target = Target::begin(to, reader.head(), leave, seams, None).await?;
+    target.fill(Source::Archive(reader)).await
 }
 
 /// Puts all of a store into another one.
@@ -139,16 +138,28 @@ pub async fn copy(
     leave: Leave,
     seams: &Seams,
 ) -> Result<Moved, Error> {
-    let mut source = Live::begin(from).await?;
-    let mut target = Target::begin(to, &source.head, leave, seams).await?;
-    while let Some(batch) = source.next().await? {
-        target.put(batch).await?;
-    }
-    target.finish().await
+    let source = Live::begin(from).await?;
+    let target = Target::begin(to, &source.head, leave, seams, Some(from)).await?;
+    target.fill(Source::Live(source)).await
 }
 
 fn seats(head: &Head) -> impl Iterator<Item = (Seat, Generation)> {
     head.generations.iter().filter_map(|(key, generation)| Some((keys::seat_of(key)?, *generation)))
+}
+
+/// Where records come from.
+enum Source<'a> {
+    Live(Live<'a>),
+    Archive(ArchiveReader<BufReader<File>>),
+}
+
+impl Source<'_> {
+    async fn next(&mut self) -> Result<Option<Batch>, Error> {
+        match self {
+            Self::Live(live) => live.next().await,
+            Self::Archive(reader) => Ok(reader.next_batch()?),
+        }
+    }
 }
 
 /// Reads a store shard by shard, each as it was at one moment.
@@ -203,42 +214,21 @@ struct Target {
     store: Arc<dyn Store>,
     elections: Leased,
     seats: Vec<(Tenure, Vec<Fence>)>,
+    /// What stands in the store until it is filled. No two have the same.
+    mark: Vec<u8>,
     moved: Moved,
 }
 
 impl Target {
+    /// Takes the seats, and only then looks and marks: whoever else fills this store waits.
+    /// What is refused is left as it was.
     async fn begin(
         store: &Arc<dyn Store>,
         head: &Head,
         leave: Leave,
         seams: &Seams,
+        source: Option<&dyn Store>,
     ) -> Result<Self, Error> {
-        let name = || store.name().to_owned();
-        let entries = store.list().await?;
-        for (key, entry) in entries.iter().filter(|_| !leave.alone) {
-            let holder = entry.held.as_ref().and_then(|held| Record::decode(&held.value));
-            // One of us may have been killed: its seat is waited for.
-            let host = holder.filter(|record| record.address != ADDRESS);
-            if let (Some(seat), Some(record)) = (keys::seat_of(key), host) {
-                let (owner, address) = (record.owner.to_string(), record.address);
-                return Err(Error::Led { store: name(), seat, owner, address });
-            }
-        }
-        let unfinished = keys::unfinished();
-        let entry = store.read(&unfinished).await?;
-        // What an unfinished one left is nobody's.
-        if !leave.replace && entry.held.is_none() && !is_empty(&**store).await? {
-            return Err(Error::NotEmpty { store: name() });
-        }
-        if entry.held.is_none() {
-            let _marked =
-                store.insert_if_absent(&unfinished, entry.generation, b"restore", None).await?;
-        }
-        for (key, entry) in entries.iter().filter(|_| leave.alone) {
-            if let (Some(_), Some(held)) = (keys::seat_of(key), &entry.held) {
-                let _gone = store.compare_and_delete(key, &held.value).await?;
-            }
-        }
         let elections = Leased::new(Parts {
             store: Arc::clone(store),
             clock: Arc::clone(&seams.clock),
@@ -247,42 +237,132 @@ impl Target {
             lease: LEASE,
             address: ADDRESS.to_owned(),
         });
+        let mark = format!("restore {:016x}", seams.ids.draw()).into_bytes();
         let mut target = Self {
             store: Arc::clone(store),
             elections,
             seats: Vec::new(),
+            mark,
             moved: Moved::default(),
         };
-        for (seat, generation) in seats(head) {
-            let floor = Generation(generation.0.saturating_add(EPOCH_GAP));
-            store.lift(&keys::leader(seat), floor).await?;
-            target.take(seat).await?;
+        if let Err(refused) = target.claim(head, leave, source).await {
+            target.elections.cleanup().await;
+            return Err(refused);
         }
-        // Seats that only the target knows have records too, and those go.
-        for seat in entries.iter().filter_map(|(key, _)| keys::seat_of(key)) {
-            if seats(head).all(|(other, _)| other != seat) {
-                target.take(seat).await?;
-                target.moved.seats -= 1;
-            }
+        match target.clear(head).await {
+            Ok(()) => Ok(target),
+            Err(error) => Err(target.give_up(error).await),
         }
-        Ok(target)
     }
 
-    async fn take(&mut self, seat: Seat) -> Result<(), Error> {
-        let taken = self.elections.acquire(&[seat], Some(WINDOW)).await;
-        let name = || self.store.name().to_owned();
-        let tenure = taken.map_err(|source| Error::NotTaken { store: name(), seat, source })?;
-        let Raise::Done(fences) = self.store.raise(seat, tenure.epoch()).await? else {
-            return Err(Error::Deposed(seat));
+    async fn claim(
+        &mut self,
+        head: &Head,
+        leave: Leave,
+        source: Option<&dyn Store>,
+    ) -> Result<(), Error> {
+        let store = Arc::clone(&self.store);
+        let entries = store.list().await?;
+        for (key, entry) in &entries {
+            let Some((seat, standing)) = keys::seat_of(key).zip(entry.held.as_ref()) else {
+                continue;
+            };
+            if leave.alone {
+                let _gone = store.compare_and_delete(key, &standing.value).await?;
+                continue;
+            }
+            // One of us may have been killed: its seat is waited for.
+            let host = Record::decode(&standing.value).filter(|record| record.address != ADDRESS);
+            if let Some(record) = host {
+                let (store, owner) = (store.name().to_owned(), record.owner.to_string());
+                return Err(Error::Led { store, seat, owner, address: record.address });
+            }
+        }
+        // Before a seat is taken, because that counts; and again when nobody else can come in.
+        self.may_fill(leave).await?;
+        let known = entries.iter().filter_map(|(key, _)| keys::seat_of(key));
+        // Seats that only the target knows have records too, and those go.
+        let all: BTreeSet<Seat> = seats(head).map(|(seat, _)| seat).chain(known).collect();
+        for seat in all {
+            let taken = self.elections.acquire(&[seat], Some(WINDOW)).await;
+            let name = || store.name().to_owned();
+            let tenure = taken.map_err(|source| Error::NotTaken { store: name(), seat, source })?;
+            self.seats.push((tenure, Vec::new()));
+        }
+        let key = keys::unfinished();
+        let former = self.may_fill(leave).await?;
+        let marked = match &former.held {
+            Some(standing) => {
+                store.compare_and_swap(&key, &standing.value, &self.mark, None).await?
+            }
+            None => store.insert_if_absent(&key, former.generation, &self.mark, None).await?,
         };
-        self.seats.push((tenure, fences));
-        self.moved.seats += 1;
-        for shard in Shard::all(seat) {
-            let former = read_all(&*self.store, shard).await?;
-            let delete = former.into_iter().map(|item| Op::Delete(item.key));
-            self.commit(shard, delete.collect()).await?;
+        if !marked.is_done() {
+            return Err(Error::Deposed(Seat::FIRST));
+        }
+        // By whatever names the two go: what was written here is not to be read there.
+        let Some(source) = source else { return Ok(()) };
+        let seen = source.read(&key).await?.held;
+        if seen.is_some_and(|held| held.value == self.mark) {
+            let _gone = store.compare_and_delete(&key, &self.mark).await?;
+            return Err(Error::SameStore { store: store.name().to_owned() });
         }
         Ok(())
+    }
+
+    /// Whether what is there may go, and the mark that stands.
+    async fn may_fill(&self, leave: Leave) -> Result<Entry, Error> {
+        let mark = self.store.read(&keys::unfinished()).await?;
+        // What an unfinished one left is nobody's.
+        if !leave.replace && mark.held.is_none() && !is_empty(&*self.store).await? {
+            return Err(Error::NotEmpty { store: self.store.name().to_owned() });
+        }
+        Ok(mark)
+    }
+
+    /// Fences off whoever was there before and deletes what is there.
+    async fn clear(&mut self, head: &Head) -> Result<(), Error> {
+        for (seat, generation) in seats(head) {
+            let floor = Generation(generation.0.saturating_add(EPOCH_GAP));
+            self.store.lift(&keys::leader(seat), floor).await?;
+            self.moved.seats += 1;
+        }
+        for at in 0..self.seats.len() {
+            let tenure = self.seats[at].0.clone();
+            let seat = tenure.seat();
+            let Raise::Done(fences) = self.store.raise(seat, tenure.epoch()).await? else {
+                return Err(Error::Deposed(seat));
+            };
+            self.seats[at].1 = fences;
+            for shard in Shard::all(seat) {
+                let former = read_all(&*self.store, shard).await?;
+                let delete = former.into_iter().map(|item| Op::Delete(item.key));
+                self.commit(shard, delete.collect()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of the seats. The mark stays: what is here is not whole.
+    async fn give_up(&self, error: Error) -> Error {
+        self.elections.cleanup().await;
+        error
+    }
+
+    /// Takes over all that the source has.
+    async fn fill(mut self, mut source: Source<'_>) -> Result<Moved, Error> {
+        loop {
+            let done = match source.next().await {
+                Ok(Some(batch)) => self.put(batch).await.map(|()| false),
+                Ok(None) => Ok(true),
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(false) => {}
+                Ok(true) => return self.finish().await,
+                Err(error) => return Err(self.give_up(error).await),
+            }
+        }
     }
 
     async fn put(&mut self, batch: Batch) -> Result<(), Error> {
@@ -303,7 +383,7 @@ impl Target {
     }
 
     async fn finish(self) -> Result<Moved, Error> {
-        let _gone = self.store.compare_and_delete(&keys::unfinished(), b"restore").await?;
+        let _gone = self.store.compare_and_delete(&keys::unfinished(), &self.mark).await?;
         self.elections.cleanup().await;
         Ok(self.moved)
     }

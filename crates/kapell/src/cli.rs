@@ -89,7 +89,7 @@ pub(crate) struct Host {
     /// How long a seat is held without word from its holder
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = lease)]
     pub(crate) lease: Duration,
-    /// How long one launch waits for a seat
+    /// How long to wait for a seat with --once
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     pub(crate) window: Duration,
     /// Where to listen; any address but loopback needs TLS

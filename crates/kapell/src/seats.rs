@@ -80,7 +80,7 @@ fn as_json(rows: &[Row]) -> anyhow::Result<String> {
 
 fn as_text(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<5} {:<6} {:<16} {:<22} {:<13} SINCE\n",
+        "{:<5} {:<11} {:<16} {:<22} {:<13} SINCE\n",
         "SEAT", "EPOCH", "OWNER", "ADDRESS", "EXPIRES IN MS"
     );
     for row in rows {
@@ -94,7 +94,7 @@ fn as_text(rows: &[Row]) -> String {
             None => ("vacant".to_owned(), "-".to_owned(), "-".to_owned(), "-".to_owned()),
         };
         let (seat, epoch) = (row.seat, row.epoch);
-        text += &format!("{seat:<5} {epoch:<6} {owner:<16} {address:<22} {expires:<13} {since}\n");
+        text += &format!("{seat:<5} {epoch:<11} {owner:<16} {address:<22} {expires:<13} {since}\n");
     }
     text
 }

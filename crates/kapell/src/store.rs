@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use kapell_core::seams::Ids as _;
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_node::transfer::{self, Leave, Moved, Seams};
 use kapell_store::file::Holder;
@@ -60,6 +61,7 @@ pub(crate) fn run(command: StoreCommand) -> anyhow::Result<u8> {
         }
         StoreCommand::Restore { from, to, replace } => {
             let to: Location = to.parse()?;
+            is_lasting(&to)?;
             let moved = block_on(async {
                 // A file that is no backup is refused before a store is made for it.
                 transfer::check(&from)?;
@@ -74,6 +76,7 @@ pub(crate) fn run(command: StoreCommand) -> anyhow::Result<u8> {
             let moved = block_on(async {
                 let leave = leave(&to, replace);
                 let from = open(&from, "kapell store copy", false).await?;
+                is_lasting(&to)?;
                 let to = open(&to, "kapell store copy", true).await?;
                 Ok(transfer::copy(&*from, &to, leave, &seams).await?)
             });
@@ -83,6 +86,14 @@ pub(crate) fn run(command: StoreCommand) -> anyhow::Result<u8> {
     let Moved { records, seats } = moved;
     say(&format!("{verb} {records} records of {seats} seats\n"));
     Ok(0)
+}
+
+/// A target that is there when the command has ended.
+fn is_lasting(to: &Location) -> anyhow::Result<()> {
+    if *to == Location::Mem {
+        bail!("`mem:` ends with this command, and what was put there with it");
+    }
+    Ok(())
 }
 
 fn leave(to: &Location, replace: bool) -> Leave {
@@ -95,10 +106,9 @@ async fn backup(from: &Location, to: &Path) -> anyhow::Result<Moved> {
     }
     let store = open(from, "kapell store backup", false).await?;
     let mut unfinished = to.as_os_str().to_owned();
-    unfinished.push(".unfinished");
+    unfinished.push(format!(".{:016x}.unfinished", SystemIds.draw()));
     let unfinished = Path::new(&unfinished);
-    let file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(unfinished);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(unfinished);
     let file = file.with_context(|| format!("cannot write `{}`", unfinished.display()))?;
     let moved = transfer::backup(&*store, file).await;
     let named = moved.map_err(anyhow::Error::from).and_then(|moved| {

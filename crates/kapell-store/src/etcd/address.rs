@@ -157,6 +157,10 @@ impl Query {
                 "key" => query.key = Some(value),
                 "domain" => query.domain = Some(value),
                 "password_file" => query.password_file = Some(value),
+                // Not repeated if it may be the rest of a password.
+                other if other.contains(['@', ':']) => {
+                    return Err(format!("a parameter is none of {KNOWN}"));
+                }
                 other => return Err(format!("`{other}` is none of {KNOWN}")),
             }
         }

@@ -237,9 +237,18 @@ fn name(config: &Config, schema: &str) -> String {
     name
 }
 
+/// Parameters that are no secret.
+const SHOWN: [&str; 3] = ["schema=", "sslmode=", "pool="];
+
 /// A URL that could not be read, without what may be its password. Rather too little than too much.
 fn redacted(url: &str) -> String {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    // Where the password ends cannot be told.
+    let has_login = base.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+    let may_be_login = base.matches(':').count() > 1 && !has_login;
+    if query.contains('@') || may_be_login {
+        return format!("{}://…", url.split_once("://").map_or("postgres", |(scheme, _)| scheme));
+    }
     let base = match (base.split_once("://"), base.rsplit_once('@')) {
         (Some((scheme, rest)), Some((_, host))) => {
             let user = rest.split([':', '@']).next().unwrap_or_default();
@@ -248,7 +257,8 @@ fn redacted(url: &str) -> String {
         (_, None) => base.to_owned(),
         (None, Some((_, host))) => host.to_owned(),
     };
-    let shown: Vec<_> = query.split('&').filter(|it| !it.contains("password=")).collect();
+    let shown: Vec<_> =
+        query.split('&').filter(|it| SHOWN.iter().any(|name| it.starts_with(name))).collect();
     let query = shown.join("&");
     if query.is_empty() { base } else { format!("{base}?{query}") }
 }

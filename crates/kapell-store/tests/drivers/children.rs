@@ -62,7 +62,7 @@ pub(crate) async fn several(test: &'static str, url: String, store: &dyn Store) 
     let tally = |report| Tally::from_text(&fs::read_to_string(report).ok()?);
     let tallies: Vec<Tally> = reports.iter().filter_map(tally).collect();
     assert_eq!(tallies.len(), PROCESSES, "reports");
-    let busy = tallies.iter().filter(|tally| !tally.commits.is_empty()).count();
+    let busy = tallies.iter().filter(|tally| !tally.inserts.is_empty()).count();
     assert!(busy > 1, "only one process has won anything: {tallies:?}");
     let verdict = judge(store, "processes", SEAT, &tallies).await;
     verdict.unwrap_or_else(|wrong| panic!("{wrong}"));

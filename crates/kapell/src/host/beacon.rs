@@ -25,13 +25,13 @@ impl Service for Beacon {
 
     async fn start(&self, stage: Stage) -> Result<Running, String> {
         let (seat, epoch) = (stage.tenure.seat(), stage.tenure.epoch());
-        tracing::info!(%seat, %epoch, owner = %stage.tenure.record().owner, "leading");
+        tracing::info!(seat = seat.0, epoch = epoch.0, owner = %stage.tenure.record().owner, "leading");
         self.face.leading(stage.tenure.clone());
         let face = Arc::clone(&self.face);
         Ok(Running::new(async move {
             stage.stop.cancelled().await;
             face.stopping();
-            tracing::info!(%seat, %epoch, "no longer leading");
+            tracing::info!(seat = seat.0, epoch = epoch.0, "no longer leading");
             Ok(())
         }))
     }

@@ -40,6 +40,9 @@ const LAST_WORD: Duration = Duration::from_millis(100);
 /// Set for a program image that follows one which has lost its seat.
 const STARTED_OVER: &str = "KAPELL_STARTED_OVER";
 
+/// What etcd grants at least, with its usual election timeout; a slower one is asked.
+const ETCD_SHORTEST: Duration = Duration::from_secs(2);
+
 /// How a host ends.
 enum Ending {
     Stopped(Stop),
@@ -95,6 +98,12 @@ impl<'a> Host<'a> {
     async fn run(args: &'a cli::Host, config: &Config) -> anyhow::Result<Ending> {
         let mut signals = Signals::catch()?;
         let location = config.store(args.store.store.as_deref())?;
+        if matches!(location, Location::Etcd(_)) && args.lease < ETCD_SHORTEST {
+            bail!(
+                "a lease of {:?} is shorter than etcd can honour: use --lease {ETCD_SHORTEST:?} or longer",
+                args.lease
+            );
+        }
         if matches!(location, Location::File(_)) && args.seats != 1 {
             bail!("a file store has one seat, its lock: use --seats 1, or another store");
         }
@@ -103,6 +112,9 @@ impl<'a> Host<'a> {
         }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
+        let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds));
+        let server = http::bind(listen(args, config)?, Arc::<HostFace>::clone(&face)).await?;
+        tracing::info!(listen = %server.local_addr(), advertise = args.advertise, "listening");
         let store = match &location {
             Location::File(_) => None,
             Location::Mem | Location::Etcd(_) | Location::Postgres(_) => {
@@ -113,9 +125,6 @@ impl<'a> Host<'a> {
                 }
             }
         };
-        let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds));
-        let server = http::bind(listen(args, config)?, Arc::<HostFace>::clone(&face)).await?;
-        tracing::info!(listen = %server.local_addr(), advertise = args.advertise, "listening");
         let killer = DeadMan::new(|why| {
             last_word(format!("kapell host: killed: {why}\n"));
             exit_now(KILLED)
@@ -128,7 +137,16 @@ impl<'a> Host<'a> {
         };
         let host = Self { args, location, store, how, address, killer, face, stop_limit };
         let ending = host.launch_again_and_again(&mut signals).await;
-        server.stop(Duration::from_millis(500)).await;
+        // After a loss the killer does not wait for clients, and neither do we.
+        let grace = match &ending {
+            Ok(Ending::Stopped(_)) => Duration::from_millis(500),
+            Ok(Ending::Problem(_) | Ending::StartOver(_)) | Err(_) => Duration::ZERO,
+        };
+        tokio::select! {
+            biased;
+            () = server.stop(grace) => {}
+            again = signals.next() => again.exit_at_once(),
+        }
         ending
     }
 
@@ -136,10 +154,11 @@ impl<'a> Host<'a> {
         loop {
             let conductor = self.provide();
             let launched = async {
-                let problem: ProblemSignal = conductor.launch(Some(self.args.window)).await;
+                let problem: ProblemSignal =
+                    conductor.launch(self.args.once.then_some(self.args.window)).await;
                 problem.wait().await
             };
-            let stop = tokio::select! {
+            let mut stop = tokio::select! {
                 biased;
                 problem = launched => {
                     tracing::warn!(problem = format!("{:#}", anyhow::Error::new(problem)), "stopping");
@@ -148,12 +167,18 @@ impl<'a> Host<'a> {
                 stop = signals.next() => Some(stop),
             };
             self.face.stopping();
-            let shut_down = tokio::select! {
-                biased;
-                shut_down = conductor.shutdown() => shut_down,
-                again = signals.next() => again.exit_at_once(),
+            let mut ending = std::pin::pin!(conductor.shutdown());
+            let ended = loop {
+                tokio::select! {
+                    biased;
+                    ended = &mut ending => break ended,
+                    signal = signals.next() => match stop {
+                        Some(_) => signal.exit_at_once(),
+                        None => stop = Some(signal),
+                    },
+                }
             };
-            match (stop, shut_down) {
+            match (stop, ended) {
                 (Some(stop), Ok(())) => return Ok(Ending::Stopped(stop)),
                 (Some(_), Err(problem)) => return Ok(Ending::Problem(problem)),
                 (None, Ok(())) => {}

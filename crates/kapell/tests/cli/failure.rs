@@ -26,6 +26,11 @@ handlers: {{failure: touch handled}}
     if on_failure != "stop" {
         // Nobody told it to end: it ends as it would have.
         let pid = crate::bench::eventually("a pid", || bench.read("pid").trim().parse().ok());
+        // Before it has become another program it still has its parent's traps.
+        let name = format!("/proc/{pid}/comm");
+        crate::bench::eventually("sleep", || {
+            std::fs::read_to_string(&name).is_ok_and(|it| it == "sleep\n").then_some(())
+        });
         crate::running::send(pid, nix::sys::signal::Signal::SIGTERM);
     }
     let ran = running.finish().expect(1);

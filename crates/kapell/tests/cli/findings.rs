@@ -313,7 +313,7 @@ fn an_empty_variable_counts_as_unset() {
     let names = ["KAPELL_WORKERS", "KAPELL_CONFIG", "KAPELL_LOGGER", "KAPELL_STATE_DIR"];
     let bench = names.iter().fold(Bench::new(), |bench, name| bench.set(name, ""));
     let ran = bench.run(&["config", "show"]).expect(0);
-    assert_eq!(ran.stdout.matches("  default\n").count(), 7, "{}", ran.stdout);
+    assert_eq!(ran.stdout.matches("  default\n").count(), 8, "{}", ran.stdout);
 }
 
 #[test]

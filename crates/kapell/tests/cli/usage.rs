@@ -114,6 +114,7 @@ grace             3.0s        kapell.yaml
 history_runs      100         default
 history_age       90d         default
 output_limit_mib  64          default
+store                         default
 ";
     assert_eq!(ran.out(), want);
     let ran = bench.run(&["config", "show", "--output", "json"]).expect(0);

@@ -8,7 +8,7 @@ use kapell_core::seat::Seat;
 use kapell_store::etcd::Etcd;
 use kapell_store::model::{Generation, Key};
 use kapell_store::postgres::Postgres;
-use kapell_store::{Store, keys};
+use kapell_store::{Store, Ttl as _, keys};
 use tokio_postgres::NoTls;
 
 use crate::figure::{figure, median, share};
@@ -33,7 +33,6 @@ struct Samples {
 
 /// One acquisition and one renewal, each timed.
 async fn once(store: &dyn Store, key: &Key, generation: &mut Generation, to: &mut Samples) {
-    store.prepare(TTL).await.expect("prepared");
     let (took, write) = timed(store.insert_if_absent(key, *generation, VALUE, Some(TTL))).await;
     assert!(write.expect("inserted").is_done());
     *generation = generation.next();
@@ -85,6 +84,8 @@ pub(crate) async fn etcd(url: &str, server: &str, plan: Plan) {
     for _ in 0..plan.rounds {
         let mut samples = Samples::default();
         for _ in 0..plan.calls {
+            // Before the control as well, so that neither has what it leaves behind to itself.
+            store.prepare(TTL).await.expect("prepared");
             let holds = Compare::value(control.as_str(), CompareOp::Equal, last.to_string());
             let put = TxnOp::put(control.as_str(), (last + 1).to_string(), None);
             let (took, answer) = timed(raw.txn(Txn::new().when([holds]).and_then([put]))).await;
@@ -103,14 +104,10 @@ pub(crate) async fn postgres(url: &str, server: &str, plan: Plan) {
     let (raw, connection) = tokio_postgres::connect(server, NoTls).await.expect("it answers");
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(connection);
-    let table = "create temp table control (id int primary key, value bigint); insert into control values (1, 0)";
-    // A temporary table is not logged, and a write that is not flushed is no control.
-    let table = table
-        .replace("temp table control", "unlogged table if not exists kapell_control")
-        .replace("into control", "into kapell_control")
-        .replace("unlogged ", "");
+    let table = "create table kapell_control (id int primary key, value bigint); \
+                 insert into kapell_control values (1, 0)";
     raw.batch_execute("drop table if exists kapell_control").await.expect("dropped");
-    raw.batch_execute(&table).await.expect("made");
+    raw.batch_execute(table).await.expect("made");
     let write = raw
         .prepare("update kapell_control set value = value + 1 where id = 1 and value = $1")
         .await
@@ -122,6 +119,8 @@ pub(crate) async fn postgres(url: &str, server: &str, plan: Plan) {
     for _ in 0..plan.rounds {
         let mut samples = Samples::default();
         for _ in 0..plan.calls {
+            // Before the control as well, so that neither has what it leaves behind to itself.
+            store.prepare(TTL).await.expect("prepared");
             let (took, rows) = timed(raw.execute(&write, &[&last])).await;
             assert_eq!(rows.expect("written"), 1);
             last += 1;

@@ -146,7 +146,7 @@ impl Host {
         let log = self.running.stderr_so_far();
         let mut lines = log.lines().filter(|line| line.contains("\"message\":\"leading\""));
         let line: Value = serde_json::from_str(lines.next_back().expect("it leads")).expect("JSON");
-        line["epoch"].as_str().expect("an epoch").parse().expect("a number")
+        line["epoch"].as_u64().expect("an epoch")
     }
 
     /// From when to when it led, as its log says; none if that has not ended.

@@ -268,3 +268,24 @@ fn a_dead_host_does_not_hold_its_file_store() {
     assert!(restored.is_some(), "still held by the dead");
     assert!(next_epoch(&cluster, &records) > epoch);
 }
+
+on_each_store! {
+    a_store_is_not_copied_onto_itself:
+        a_file_store_is_not_copied_onto_itself, an_etcd_store_is_not_copied_onto_itself, a_postgres_store_is_not_copied_onto_itself;
+}
+
+fn a_store_is_not_copied_onto_itself(cluster: &Cluster) {
+    let mut host = cluster.host(&[]);
+    host.leads(1);
+    host.stop().expect(0);
+    let other = cluster.url.replace("127.0.0.1", "localhost");
+    let ran = cluster.bench.run(&["store", "copy", "--replace", &cluster.url, &other]).expect(2);
+    match cluster.kind {
+        Kind::File => ran.stderr_has("is in use by"),
+        Kind::Etcd | Kind::Postgres => ran.stderr_has("is what it would be copied from"),
+    };
+    // Nothing is left behind that would keep a host from leading.
+    let mut host = cluster.host(&[]);
+    host.leads(1);
+    host.stop().expect(0);
+}
