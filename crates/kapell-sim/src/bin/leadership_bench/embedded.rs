@@ -1,7 +1,7 @@
 //! The embedded store against grouped raw writes of the same bytes.
 
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{Seek as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,8 +75,13 @@ async fn commits(store: Arc<FileStore>, plan: Plan) -> f64 {
 }
 
 /// The floor: one thread that writes what has come and flushes it, and 64 tasks that wait.
+///
+/// Into space that was written before: a file that grows needs its length flushed as well.
 async fn grouped_raw_writes(path: &Path, plan: Plan) -> f64 {
-    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a file");
+    let mut file = OpenOptions::new().create_new(true).write(true).open(path).expect("a file");
+    file.write_all(&vec![0; plan.commits * BYTES]).expect("written");
+    file.sync_all().expect("flushed");
+    file.rewind().expect("at its begin");
     let (sender, mut queue) = mpsc::channel::<(Vec<u8>, oneshot::Sender<()>)>(1024);
     let writer = std::thread::spawn(move || {
         let (mut bytes, mut waiting) = (Vec::new(), Vec::new());
