@@ -1,6 +1,7 @@
 //! Elections and the conductor, from outside: over stores, under faults, in the seed's words.
 
 mod etcd;
+mod file;
 mod killer;
 mod life;
 mod mem;
