@@ -1,5 +1,6 @@
 //! Where work runs. A driver here starts, watches and ends things; it decides nothing.
 
+pub mod containers;
 pub mod executor;
 pub mod exit;
 pub mod local;

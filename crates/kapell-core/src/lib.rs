@@ -3,10 +3,14 @@
 //! A function here goes from state (and the time, and ids, handed in) to actions with reasons. No
 //! I/O, no clock, no randomness, no threads: so every rule can be tested directly and simulated.
 
+pub mod auction;
+pub mod board;
 pub mod election;
 pub mod expand;
 pub mod flow;
 pub mod journal;
+pub mod log;
+pub mod rep;
 pub mod seams;
 pub mod seat;
 pub mod source;

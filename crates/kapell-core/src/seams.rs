@@ -38,6 +38,18 @@ impl Moment {
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 
+impl Timestamp {
+    /// How long it has been since `earlier`; zero if that has not happened yet.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
 /// The time, handed in so that tests and the simulator own it.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Time that never jumps, also counted while the machine sleeps where the system can tell.

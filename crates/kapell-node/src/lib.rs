@@ -1,9 +1,12 @@
 //! The actors: each turns what happens into events for a rule in `kapell-core`, and what the rule
 //! decides into I/O.
 
+pub mod board;
+pub mod cell;
 pub mod conductor;
 pub mod elections;
 pub mod flow;
+pub mod link;
 pub mod stdio;
 pub mod system;
 pub mod testing;

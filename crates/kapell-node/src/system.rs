@@ -1,6 +1,7 @@
 //! The real clock and real chance.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kapell_core::seams::{Clock, Ids, Moment, Timestamp};
@@ -24,6 +25,12 @@ impl Clock for SystemClock {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
+}
+
+/// How much more a file system takes, for those without privileges.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let about = nix::sys::statvfs::statvfs(path).ok()?;
+    Some(about.blocks_available() * about.fragment_size())
 }
 
 /// Who we are.

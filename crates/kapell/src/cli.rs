@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -28,8 +28,12 @@ pub(crate) enum Command {
     /// Check, draw and look back at workflows
     #[command(subcommand)]
     Workflow(Workflow),
+    /// Run a whole platform on this machine
+    Up(Up),
     /// Run a host: wait for a seat, and conduct while it is held
     Host(Host),
+    /// Run a cell: do the work that hosts hand out
+    Cell(Cell),
     /// Show who holds which seat
     Seats(Seats),
     /// Back up, restore and copy stores
@@ -101,6 +105,87 @@ pub(crate) struct Host {
     /// Launch once, and end with the first problem
     #[arg(long)]
     pub(crate) once: bool,
+    #[command(flatten)]
+    pub(crate) access: Access,
+    /// How the log is written to standard error
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) log: Output,
+}
+
+impl Host {
+    /// A host of this machine alone, on a store of its own.
+    pub(crate) fn local(store: &Path, listen: SocketAddr, log: Output) -> Self {
+        Self {
+            store: Store { store: Some(format!("file:{}", store.display())) },
+            seats: 1,
+            lease: Duration::from_secs(20),
+            window: Duration::from_secs(120),
+            listen,
+            advertise: listen.to_string(),
+            once: false,
+            access: Access {
+                token_file: None,
+                tls_cert: None,
+                tls_key: None,
+                tls_ca: None,
+                allow_host: Vec::new(),
+            },
+            log,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    /// Where everything is kept [default: up in the state directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Where to listen on this machine
+    #[arg(long, value_name = "PORT", default_value_t = 7070)]
+    pub(crate) port: u16,
+    /// Have something run to look at
+    #[arg(long)]
+    pub(crate) demo: bool,
+    /// How the log is written to standard error
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) log: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cell {
+    /// Where the hosts listen [default: http://127.0.0.1:7070]
+    #[arg(long, value_name = "URL[,URL]", env = "KAPELL_URL", hide_env_values = true)]
+    pub(crate) url: Option<String>,
+    /// Its name among cells [default: the one used in DIR before, or a new one]
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+    /// Where its containers and their logs are kept [default: cell in the state directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// What fails together: instances are spread over zones
+    #[arg(long, default_value = "")]
+    pub(crate) zone: String,
+    /// Where to listen; any address but loopback needs TLS
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+    /// Where hosts reach this cell [default: where it listens]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) advertise: Option<String>,
+    /// Memory for work [default: all that the machine has]
+    #[arg(long, value_name = "MB")]
+    pub(crate) memory: Option<u32>,
+    /// Disk for work [default: what is free in DIR]
+    #[arg(long, value_name = "MB")]
+    pub(crate) disk: Option<u32>,
+    /// Containers at once
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    pub(crate) containers: u32,
+    /// What work must ask for to be placed here
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+    /// What work may ask for besides
+    #[arg(long, value_name = "TAG")]
+    pub(crate) optional_tag: Vec<String>,
     #[command(flatten)]
     pub(crate) access: Access,
     /// How the log is written to standard error

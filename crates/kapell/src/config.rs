@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::ValueEnum as _;
+use kapell_core::board;
 use kapell_core::source::{Problem, closest};
 use kapell_core::workflow::{parse_duration, show_duration};
 use kapell_core::yaml::{self, Value};
+use kapell_node::cell::CellSettings;
 use kapell_node::flow::History;
 use kapell_node::system::user;
 use kapell_store::Location;
@@ -57,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) output_limit_mib: u64,
     /// The URL of the store.
     store: Option<String>,
+    pub(crate) board: board::Settings,
+    pub(crate) cell: CellSettings,
     /// Nobody said where, and there is no home: others may have made the directory.
     pub(crate) state_dir_is_exposed: bool,
     /// Flags that the next command needs too, to mean the same.
@@ -64,7 +68,22 @@ pub(crate) struct Config {
     origins: Vec<Origin>,
 }
 
-const KEYS: [Key; 8] = [
+/// A setting that is a time.
+macro_rules! time {
+    ($name:literal, $($part:ident).+) => {
+        Key {
+            name: $name,
+            set: |config, text| {
+                let time = parse_duration(text).filter(|time| !time.is_zero());
+                config.$($part).+ = time.ok_or("a duration such as 30s")?;
+                Ok(())
+            },
+            show: |config| show_duration(config.$($part).+),
+        }
+    };
+}
+
+const KEYS: [Key; 22] = [
     Key {
         name: "state_dir",
         set: |config, text| {
@@ -136,6 +155,20 @@ const KEYS: [Key; 8] = [
         },
         show: |config| config.store.as_deref().map(without_password).unwrap_or_default(),
     },
+    time!("presence_ttl", board.presence_ttl),
+    time!("converge_every", board.converge_every),
+    time!("stale_unclaimed", board.stale_unclaimed),
+    time!("kick_task", board.kick_task),
+    time!("pending_task", board.pending_task),
+    time!("completed_task", board.completed_task),
+    time!("evacuation_timeout", board.evacuation),
+    time!("crash_wait", board.crash_wait),
+    time!("longest_crash_wait", board.longest_crash_wait),
+    time!("crash_reset", board.crash_reset),
+    time!("cell_poll", cell.poll_every),
+    time!("cell_poll_evacuating", cell.evacuating_poll_every),
+    time!("reservation_expiry", cell.reservation),
+    time!("stop_grace", cell.stop_grace),
 ];
 
 const STORES: &str = "mem:, file:DIR, etcd://HOST:PORT or postgres://USER@HOST/DATABASE";
@@ -209,6 +242,8 @@ impl Config {
             history_age: Duration::from_secs(90 * 86_400),
             output_limit_mib: 64,
             store: None,
+            board: board::Settings::default(),
+            cell: CellSettings::default(),
             origins: vec![Origin::Default; KEYS.len()],
         };
         let usual =

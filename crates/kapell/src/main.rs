@@ -1,5 +1,7 @@
 //! `kapell`: what a person sees of it all.
 
+mod agent;
+mod cell;
 mod cli;
 mod config;
 mod host;
@@ -11,6 +13,7 @@ mod process;
 mod seats;
 mod store;
 mod summary;
+mod up;
 mod workflow;
 
 use std::process::ExitCode;
@@ -45,7 +48,9 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Process(args) => process::run(&args, &config),
         Command::Workflow(command) => workflow::run(command, &config),
+        Command::Up(args) => up::run(&args, &config),
         Command::Host(args) => host::run(&args, &config),
+        Command::Cell(args) => cell::run(&args, &config),
         Command::Seats(args) => seats::run(&args, &config),
         Command::Store(command) => store::run(command),
         Command::Config(cli::Config::Show { output }) => Ok(workflow::show_config(&config, output)),

@@ -25,17 +25,17 @@ pub(crate) struct Part {
 pub(crate) enum Filter {
     All,
     Only(&'static str),
-    Except(&'static str),
+    ExceptAll(&'static [&'static str]),
 }
 
 impl Filter {
     /// What a test binary is told. It looks for the text anywhere in a path, both ways alike, so
-    /// `Only` and `Except` of one text are all tests and none twice.
+    /// `Only` of some texts and `ExceptAll` of the same are all tests and none twice.
     pub(crate) fn arguments(self) -> Vec<&'static str> {
         match self {
             Self::All => vec![],
             Self::Only(text) => vec![text],
-            Self::Except(text) => vec!["--skip", text],
+            Self::ExceptAll(texts) => texts.iter().flat_map(|text| ["--skip", *text]).collect(),
         }
     }
 }
@@ -56,14 +56,18 @@ const fn all(crates: &'static [&'static str]) -> Part {
 
 const LEADERSHIP: &str = "leadership::";
 const WITH_LEADERSHIP: Part = Part { crates: &["kapell"], filter: Filter::Only(LEADERSHIP) };
-const WITHOUT_LEADERSHIP: Part = Part { crates: &["kapell"], filter: Filter::Except(LEADERSHIP) };
+const PLATFORM: &str = "platform::";
+const WITH_PLATFORM: Part = Part { crates: &["kapell"], filter: Filter::Only(PLATFORM) };
+const WORKFLOWS: Part =
+    Part { crates: &["kapell"], filter: Filter::ExceptAll(&[LEADERSHIP, PLATFORM]) };
 
 /// All tests of the workspace. A member that stands in no line fails the run.
 #[rustfmt::skip]
 pub(crate) const SUITES: &[Suite] = &[
-    Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-backend", "xtask"])], budget: minutes(3), quick: true, backends: &[] },
-    Suite { name: "workflows",  parts: &[WITHOUT_LEADERSHIP], budget: minutes(3), quick: true, backends: &[] },
+    Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-api", "kapell-shim", "kapell-backend", "xtask"])], budget: minutes(3), quick: true, backends: &[] },
+    Suite { name: "workflows",  parts: &[WORKFLOWS], budget: minutes(3), quick: true, backends: &[] },
     Suite { name: "leadership", parts: &[all(&["kapell-store", "kapell-node", "kapell-sim"]), WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
+    Suite { name: "platform",   parts: &[WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
 ];
 
 #[cfg(test)]
@@ -76,12 +80,17 @@ mod tests {
         for name in parts().flat_map(|part| part.crates) {
             let of_it = parts().filter(|part| part.crates.contains(name));
             let filters: Vec<Filter> = of_it.map(|part| part.filter).collect();
-            let is_whole = match filters[..] {
-                [Filter::All] => true,
-                [Filter::Only(one), Filter::Except(other)]
-                | [Filter::Except(one), Filter::Only(other)] => one == other,
-                _ => false,
-            };
+            let mut only = Vec::new();
+            let mut others = Vec::new();
+            for filter in &filters {
+                match filter {
+                    Filter::All => {}
+                    Filter::Only(text) => only.push(*text),
+                    Filter::ExceptAll(texts) => others.extend_from_slice(texts),
+                }
+            }
+            (only.sort_unstable(), others.sort_unstable());
+            let is_whole = filters == [Filter::All] || (!only.is_empty() && only == others);
             assert!(is_whole, "{name}: {filters:?}");
         }
     }

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use kapell_core::seat::{Owner, Seat};
+use kapell_node::board::BoardSlot;
 use kapell_node::conductor::Problem;
 use kapell_node::elections::{Elections, Tenure};
 
-use crate::http::{Face, Health, Leader, Role};
+use crate::http::{Desk, Face, Health, Leader, Role};
 
 /// What the listener shows of this host.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(super) struct HostFace {
     clock: Arc<dyn Clock>,
     /// Who this process is before it holds a seat.
     owner: Owner,
+    slot: BoardSlot,
     state: Mutex<State>,
 }
 
@@ -42,7 +44,17 @@ impl HostFace {
             tenures: 0,
             problems: BTreeMap::new(),
         };
-        Self { clock, owner: Owner(ids.draw()), state: Mutex::new(state) }
+        Self {
+            clock,
+            owner: Owner(ids.draw()),
+            slot: BoardSlot::default(),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Where the board is shown while this host leads.
+    pub(super) fn slot(&self) -> BoardSlot {
+        self.slot.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -116,6 +128,10 @@ impl Face for HostFace {
         let role = if state.role == Role::Leading && lost { Role::Stopping } else { state.role };
         let store_reachable = state.elections.as_ref().is_none_or(|it| it.store_answers());
         Health { role, store_reachable, since: state.since }
+    }
+
+    fn board(&self) -> Option<Arc<dyn Desk>> {
+        self.slot.get().map(|board| Arc::new(board) as Arc<dyn Desk>)
     }
 
     fn metrics(&self) -> String {

@@ -2,21 +2,26 @@
 
 mod beacon;
 mod face;
-mod log;
-mod signals;
+pub(crate) mod log;
+pub(crate) mod signals;
 
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use async_trait::async_trait;
+use kapell_api::client::{self, Options};
 use kapell_backend::exit::exit_now;
 use kapell_core::seams::Clock;
 use kapell_core::seat::Seat;
+use kapell_node::board::{self, BoardService, BoardSlot};
 use kapell_node::conductor::{
     self, Conductor, DeadMan, LogTrace, Problem, ProblemSignal, TokioTasks,
 };
 use kapell_node::elections::{Elections, Killer, Leased, Locked, LockedParts, Parts, Refusal};
+use kapell_node::link::http::{HttpCallbacks, HttpCells};
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_store::{How, Location, Store};
 
@@ -27,7 +32,8 @@ use crate::say;
 use crate::store::{self, RESTORE, holder};
 use beacon::Beacon;
 use face::HostFace;
-use signals::{Signals, Stop};
+use signals::Signals;
+pub(crate) use signals::Stop;
 
 /// The dead man's switch ended the process.
 const KILLED: i32 = 70;
@@ -43,6 +49,16 @@ const STARTED_OVER: &str = "KAPELL_STARTED_OVER";
 /// What etcd grants at least, with its usual election timeout; a slower one is asked.
 const ETCD_SHORTEST: Duration = Duration::from_secs(2);
 
+/// What runs beside a host in its process.
+#[async_trait]
+pub(crate) trait Companion: std::fmt::Debug + Send + Sync {
+    /// The host listens, and may or may not lead yet.
+    async fn begin(&self, local: SocketAddr, token: &Token) -> anyhow::Result<()>;
+
+    /// The host was told to stop, and leads for as long as this takes.
+    async fn end(&self, stop: Stop);
+}
+
 /// How a host ends.
 enum Ending {
     Stopped(Stop),
@@ -52,25 +68,35 @@ enum Ending {
 }
 
 pub(crate) fn run(args: &cli::Host, config: &Config) -> anyhow::Result<u8> {
+    run_with(args, config, None)
+}
+
+/// The same, with something beside it.
+pub(crate) fn run_with(
+    args: &cli::Host,
+    config: &Config,
+    companion: Option<&dyn Companion>,
+) -> anyhow::Result<u8> {
+    let name = if companion.is_some() { "kapell up" } else { "kapell host" };
     log::begin(args.log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .context("cannot start")?;
-    let ending = runtime.block_on(Host::run(args, config));
+    let ending = runtime.block_on(Host::run(args, config, companion));
     runtime.shutdown_background();
     match ending? {
         Ending::Stopped(stop) => {
-            say(&format!("kapell host: stopped on {}\n", stop.name()));
+            say(&format!("{name}: stopped on {}\n", stop.name()));
             Ok(0)
         }
         Ending::Problem(problem) => {
-            say(&format!("kapell host: {:#}\n", anyhow::Error::new(problem)));
+            say(&format!("{name}: {:#}\n", anyhow::Error::new(problem)));
             Ok(PROBLEM)
         }
         Ending::StartOver(problem) => {
-            say(&format!("kapell host: {:#}; starting over\n", anyhow::Error::new(problem)));
+            say(&format!("{name}: {:#}; starting over\n", anyhow::Error::new(problem)));
             // The killer of the lost seat cannot be disarmed and goes with this program image.
             let mut words = std::env::args_os();
             let mut command = std::process::Command::new("/proc/self/exe");
@@ -92,10 +118,16 @@ struct Host<'a> {
     killer: Arc<dyn Killer>,
     face: Arc<HostFace>,
     stop_limit: Duration,
+    board: board::Parts,
+    companion: Option<&'a dyn Companion>,
 }
 
 impl<'a> Host<'a> {
-    async fn run(args: &'a cli::Host, config: &Config) -> anyhow::Result<Ending> {
+    async fn run(
+        args: &'a cli::Host,
+        config: &Config,
+        companion: Option<&'a dyn Companion>,
+    ) -> anyhow::Result<Ending> {
         let mut signals = Signals::catch()?;
         let location = config.store(args.store.store.as_deref())?;
         if matches!(location, Location::Etcd(_)) && args.lease < ETCD_SHORTEST {
@@ -113,7 +145,9 @@ impl<'a> Host<'a> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
         let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds));
-        let server = http::bind(listen(args, config)?, Arc::<HostFace>::clone(&face)).await?;
+        let listen = listen(args, config)?;
+        let token = listen.token.clone();
+        let server = http::bind(listen, Arc::<HostFace>::clone(&face)).await?;
         tracing::info!(listen = %server.local_addr(), advertise = args.advertise, "listening");
         let store = match &location {
             Location::File(_) => None,
@@ -135,7 +169,22 @@ impl<'a> Host<'a> {
             (Some(_), false) => format!("https://{}", args.advertise),
             (Some(_) | None, _) => args.advertise.clone(),
         };
-        let host = Self { args, location, store, how, address, killer, face, stop_limit };
+        let board = board_parts(args, config, &token, &clock, face.slot())?;
+        if let Some(companion) = companion {
+            companion.begin(server.local_addr(), &token).await?;
+        }
+        let host = Self {
+            args,
+            location,
+            store,
+            how,
+            address,
+            killer,
+            face,
+            stop_limit,
+            board,
+            companion,
+        };
         let ending = host.launch_again_and_again(&mut signals).await;
         // After a loss the killer does not wait for clients, and neither do we.
         let grace = match &ending {
@@ -145,7 +194,7 @@ impl<'a> Host<'a> {
         tokio::select! {
             biased;
             () = server.stop(grace) => {}
-            again = signals.next() => again.exit_at_once(),
+            again = signals.next() => again.exit_at_once(host.name()),
         }
         ending
     }
@@ -166,6 +215,13 @@ impl<'a> Host<'a> {
                 }
                 stop = signals.next() => Some(stop),
             };
+            if let (Some(stop), Some(companion)) = (stop, self.companion) {
+                tokio::select! {
+                    biased;
+                    () = companion.end(stop) => {}
+                    again = signals.next() => again.exit_at_once(self.name()),
+                }
+            }
             self.face.stopping();
             let mut ending = std::pin::pin!(conductor.shutdown());
             let ended = loop {
@@ -173,7 +229,7 @@ impl<'a> Host<'a> {
                     biased;
                     ended = &mut ending => break ended,
                     signal = signals.next() => match stop {
-                        Some(_) => signal.exit_at_once(),
+                        Some(_) => signal.exit_at_once(self.name()),
                         None => stop = Some(signal),
                     },
                 }
@@ -205,6 +261,10 @@ impl<'a> Host<'a> {
         }
     }
 
+    const fn name(&self) -> &'static str {
+        if self.companion.is_some() { "kapell up" } else { "kapell host" }
+    }
+
     fn provide(&self) -> Conductor {
         let clock = Arc::clone(&self.how.clock);
         let elections: Arc<dyn Elections> = match (&self.store, &self.location) {
@@ -229,13 +289,39 @@ impl<'a> Host<'a> {
         Conductor::provide(conductor::Parts {
             elections,
             seats: Seat::all(self.args.seats).collect(),
-            pipeline: vec![Arc::new(Beacon::new(Arc::clone(&self.face)))],
+            pipeline: vec![
+                Arc::new(BoardService::new(self.board.clone())),
+                Arc::new(Beacon::new(Arc::clone(&self.face))),
+            ],
             tasks: Arc::new(TokioTasks::default()),
             trace: Arc::new(LogTrace),
             killer: Arc::clone(&self.killer),
             stop_limit: self.stop_limit,
         })
     }
+}
+
+fn board_parts(
+    args: &cli::Host,
+    config: &Config,
+    token: &Token,
+    clock: &Arc<dyn Clock>,
+    slot: BoardSlot,
+) -> anyhow::Result<board::Parts> {
+    let access = &args.access;
+    let options = Options {
+        token: Some(client::Token::new(token.as_str())),
+        ca: access.tls_ca.clone().or_else(|| access.tls_cert.clone()),
+        ..Options::default()
+    };
+    Ok(board::Parts {
+        settings: config.board.clone(),
+        clock: Arc::clone(clock),
+        ids: Arc::new(SystemIds),
+        cells: Arc::new(HttpCells::new(options)),
+        callbacks: Arc::new(HttpCallbacks::new(None)?),
+        slot,
+    })
 }
 
 /// Says something if standard error takes it. The process ends all the same if nobody reads

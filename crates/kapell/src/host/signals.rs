@@ -6,13 +6,13 @@ use super::last_word;
 
 /// A word from outside to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     Terminate,
     Interrupt,
 }
 
 impl Stop {
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Terminate => "SIGTERM",
             Self::Interrupt => "SIGINT",
@@ -20,8 +20,8 @@ impl Stop {
     }
 
     /// The second word: whoever sends it does not want to wait.
-    pub(super) fn exit_at_once(self) -> ! {
-        last_word(format!("kapell host: {} again: ended at once\n", self.name()));
+    pub(crate) fn exit_at_once(self, command: &str) -> ! {
+        last_word(format!("{command}: {} again: ended at once\n", self.name()));
         exit_now(match self {
             Self::Terminate => 143,
             Self::Interrupt => 130,
@@ -29,20 +29,20 @@ impl Stop {
     }
 }
 
-pub(super) struct Signals {
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    pub(super) fn catch() -> anyhow::Result<Self> {
+    pub(crate) fn catch() -> anyhow::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate()).context("cannot catch SIGTERM")?,
             interrupt: signal(SignalKind::interrupt()).context("cannot catch SIGINT")?,
         })
     }
 
-    pub(super) async fn next(&mut self) -> Stop {
+    pub(crate) async fn next(&mut self) -> Stop {
         tokio::select! {
             biased;
             _ = self.terminate.recv() => Stop::Terminate,

@@ -22,12 +22,26 @@ impl Process {
 
 /// Living processes with this mark, in no order.
 pub(crate) fn marked(mark: &str) -> Vec<Process> {
-    let entry = format!("{MARK}={mark}");
+    with(MARK, mark)
+}
+
+/// Living processes with this variable in their environment.
+pub(crate) fn with(name: &str, value: &str) -> Vec<Process> {
+    let entry = format!("{name}={value}");
     let has_mark = |process: &Process| {
         let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
         environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
     };
     all().into_iter().filter(|process| !process.is_dead() && has_mark(process)).collect()
+}
+
+/// Living processes by what they were started with, words apart by spaces.
+pub(crate) fn running(is_meant: impl Fn(&str) -> bool) -> Vec<Process> {
+    let fits = |process: &Process| {
+        let words = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        is_meant(&String::from_utf8_lossy(&words).replace('\0', " "))
+    };
+    all().into_iter().filter(|process| !process.is_dead() && fits(process)).collect()
 }
 
 /// Processes with this parent, the dead ones not yet waited for included.

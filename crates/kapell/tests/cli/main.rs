@@ -15,6 +15,7 @@ mod leadership;
 mod looking_back;
 mod orphans;
 mod outputs;
+mod platform;
 mod readme;
 mod resume;
 mod running;

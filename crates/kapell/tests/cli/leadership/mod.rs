@@ -1,7 +1,7 @@
 //! Hosts, seats and stores, each test with real processes on a real store.
 
 mod access;
-mod cluster;
+pub(crate) mod cluster;
 mod damage;
 mod direct;
 mod failover;
@@ -49,7 +49,7 @@ macro_rules! on_each_server {
 pub(crate) use on_each_server;
 
 /// How often a test does again what may go wrong once in a while.
-fn rounds(usual: usize) -> usize {
+pub(crate) fn rounds(usual: usize) -> usize {
     let soak = std::env::var("KAPELL_SOAK_ROUNDS").ok().and_then(|text| text.parse().ok());
     soak.unwrap_or(usual)
 }

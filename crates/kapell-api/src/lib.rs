@@ -1,0 +1,3 @@
+//! Kapell's HTTP interface: the types on the wire, and the client that the command line, cells and hosts use.
+
+pub mod v1;

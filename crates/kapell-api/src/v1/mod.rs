@@ -1,0 +1,199 @@
+//! Version 1. What is desired and what is there are the types of `kapell_core::board`.
+
+use kapell_core::board::request::{Refusal, Report};
+use kapell_core::board::{
+    ActualLrp, CellPresence, CellState, DesiredLrp, Event, InstanceGuid, LrpKey, NetInfo, Task,
+    TaskDefinition, TaskGuid,
+};
+use kapell_core::seams::Timestamp;
+use kapell_core::seat::Epoch;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The epoch of the leader, in every request of a host to a cell.
+pub const EPOCH: &str = "kapell-epoch";
+/// The id of the last event that a list has seen, for resuming `/v1/events` without a gap.
+pub const EVENT_ID: &str = "kapell-event-id";
+
+/// How every refusal reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Problem {
+    pub code: String,
+    pub message: String,
+    #[serde(default)]
+    pub details: Value,
+}
+
+/// `PUT /v1/domains/{domain}`
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DomainUpdate {
+    /// How long the domain is fresh, in milliseconds; without it, for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+}
+
+/// An item of `GET /v1/domains`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainView {
+    pub domain: String,
+    pub fresh: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// An item of `GET /v1/cells`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellView {
+    #[serde(flatten)]
+    pub presence: CellPresence,
+    /// `present`; `evacuating`; `awaited`: known from records, not heard of since this leader began.
+    pub state: String,
+    /// How long ago it was last heard of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_ms_ago: Option<u64>,
+    /// Instances and tasks that the board has on it.
+    pub lrps: u32,
+    pub tasks: u32,
+}
+
+/// An item of `GET /v1/endpoints/{process_guid}`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    pub index: u32,
+    pub instance_guid: InstanceGuid,
+    pub cell_id: String,
+    pub evacuating: bool,
+    #[serde(flatten)]
+    pub net: NetInfo,
+}
+
+/// One event of `GET /v1/events`: its id is that of the stream, `{epoch}-{number}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventView {
+    pub id: String,
+    /// As [`Event::name`], or `gap`: events between the one asked for and the next are not kept any more; read again what you watch.
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<Event>,
+}
+
+/// `GET /v1/explain/lrp/{process_guid}/{index}`, `GET /v1/explain/task/{task_guid}`, `GET /v1/explain/cell/{cell_id}`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    pub subject: String,
+    /// One sentence.
+    pub summary: String,
+    /// What it follows from, one fact a line.
+    pub facts: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_try_at: Option<Timestamp>,
+}
+
+// Between cells and the board.
+
+/// The answer to `PUT /v1/cells/{cell_id}`, whose body is a [`CellPresence`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    pub epoch: Epoch,
+    /// Say so again before this is over.
+    pub ttl_ms: u64,
+}
+
+/// `POST /v1/cells/{cell_id}/reports`: each is decided and answered on its own, in order.
+pub type Reports = Vec<Report>;
+
+/// The answer to one report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportAnswer {
+    /// What stands there now, for reports about instances.
+    Done(Option<Box<ActualLrp>>),
+    Refused(Refusal),
+    /// Nothing was decided: ask again.
+    Busy,
+}
+
+/// `POST /v1/cells/{cell_id}/records`: what the cell has containers for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RecordsWanted {
+    pub lrps: Vec<LrpKey>,
+    pub tasks: Vec<TaskGuid>,
+}
+
+/// Every record that was asked for or that names the cell. Absent: there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CellRecords {
+    pub epoch: Epoch,
+    pub instances: Vec<ActualLrp>,
+    pub evacuating: Vec<ActualLrp>,
+    pub tasks: Vec<Task>,
+}
+
+// From the leader to a cell; each bears [`EPOCH`].
+
+/// `POST /v1/cell/work`
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Work {
+    pub lrps: Vec<LrpWork>,
+    pub tasks: Vec<TaskWork>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LrpWork {
+    pub index: u32,
+    pub desired: DesiredLrp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskWork {
+    pub definition: TaskDefinition,
+    pub instance_guid: InstanceGuid,
+}
+
+/// What a cell could not take, and why; all else it has reserved.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WorkAnswer {
+    pub refused_lrps: Vec<(LrpKey, String)>,
+    pub refused_tasks: Vec<(TaskGuid, String)>,
+}
+
+/// `POST /v1/cell/stop`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    pub key: LrpKey,
+    pub instance_guid: InstanceGuid,
+}
+
+/// `POST /v1/cell/cancel`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancel {
+    pub task_guid: TaskGuid,
+    pub instance_guid: InstanceGuid,
+}
+
+/// `GET /v1/cell/state`
+pub type State = CellState;
+
+/// The query of `GET /v1/logs/lrp/{process_guid}/{index}` and `GET /v1/logs/task/{task_guid}`, and, with `instance_guid`,
+/// of `GET /v1/cell/logs/{instance_guid}` (which always answers frames).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogQuery {
+    /// Go on until the container is gone.
+    pub follow: bool,
+    /// Begin with so many last lines; without it, with the first that is kept.
+    pub tail: Option<u64>,
+    pub format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// What was written, as it was.
+    #[default]
+    Raw,
+    /// `kapell_core::log` frames.
+    Frames,
+    /// Server-sent events `{"at", "stream", "text"}`.
+    Events,
+}

@@ -1,0 +1,144 @@
+//! What is there of a long-running process.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{CellId, Domain, InstanceGuid, ProcessGuid};
+use crate::seams::Timestamp;
+
+/// One index of a process.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LrpKey {
+    pub process_guid: ProcessGuid,
+    pub index: u32,
+}
+
+impl fmt::Display for LrpKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.process_guid, self.index)
+    }
+}
+
+/// Which container on which cell: the seed's α and ω.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct InstanceKey {
+    pub instance_guid: InstanceGuid,
+    pub cell_id: CellId,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum ActualState {
+    Unclaimed,
+    Claimed,
+    Running,
+    Crashed,
+}
+
+impl ActualState {
+    pub const ALL: [Self; 4] = [Self::Unclaimed, Self::Claimed, Self::Running, Self::Crashed];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unclaimed => "UNCLAIMED",
+            Self::Claimed => "CLAIMED",
+            Self::Running => "RUNNING",
+            Self::Crashed => "CRASHED",
+        }
+    }
+}
+
+/// Where an instance can be reached.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NetInfo {
+    /// A host name or an address.
+    pub address: String,
+    pub ports: Vec<PortMapping>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PortMapping {
+    pub container_port: u16,
+    pub host_port: u16,
+}
+
+/// One instance of a process, or its evacuating twin.
+///
+/// UNCLAIMED has no instance key; CLAIMED has one and no net info; RUNNING has both; CRASHED neither.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActualLrp {
+    pub process_guid: ProcessGuid,
+    pub index: u32,
+    pub domain: Domain,
+    pub state: ActualState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_guid: Option<InstanceGuid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell_id: Option<CellId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net: Option<NetInfo>,
+    /// When the state last changed.
+    pub since: Timestamp,
+    #[serde(default)]
+    pub crash_count: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash_reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement_error: Option<String>,
+    #[serde(default)]
+    pub evacuating: bool,
+    /// When an evacuating twin goes away by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Grows with every change.
+    #[serde(default)]
+    pub version: u64,
+}
+
+impl ActualLrp {
+    pub fn unclaimed(key: &LrpKey, domain: Domain, since: Timestamp) -> Self {
+        Self {
+            process_guid: key.process_guid.clone(),
+            index: key.index,
+            domain,
+            state: ActualState::Unclaimed,
+            instance_guid: None,
+            cell_id: None,
+            net: None,
+            since,
+            crash_count: 0,
+            crash_reason: None,
+            placement_error: None,
+            evacuating: false,
+            expires_at: None,
+            version: 1,
+        }
+    }
+
+    pub fn key(&self) -> LrpKey {
+        LrpKey { process_guid: self.process_guid.clone(), index: self.index }
+    }
+
+    /// The container it is about, if it is about one.
+    pub fn instance(&self) -> Option<InstanceKey> {
+        let instance_guid = self.instance_guid.clone()?;
+        Some(InstanceKey { instance_guid, cell_id: self.cell_id.clone()? })
+    }
+
+    pub fn is_of(&self, instance: &InstanceKey) -> bool {
+        self.instance_guid.as_ref() == Some(&instance.instance_guid)
+            && self.cell_id.as_ref() == Some(&instance.cell_id)
+    }
+
+    /// Whether the fields fit the state.
+    pub const fn is_consistent(&self) -> bool {
+        let key = self.instance_guid.is_some() && self.cell_id.is_some();
+        let no_key = self.instance_guid.is_none() && self.cell_id.is_none();
+        match self.state {
+            ActualState::Unclaimed | ActualState::Crashed => no_key && self.net.is_none(),
+            ActualState::Claimed => key && self.net.is_none(),
+            ActualState::Running => key && self.net.is_some(),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What somebody wants to be running.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::action::{Action, EnvVar};
+use super::ids::{Domain, ProcessGuid};
+use crate::seams::Timestamp;
+
+/// A process of which a number of instances is to run for as long as this stands.
+///
+/// `version`, `created_at` and `updated_at` are the board's; in a request they count for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredLrp {
+    pub process_guid: ProcessGuid,
+    pub domain: Domain,
+    #[serde(default = "one")]
+    pub instances: u32,
+    /// What the instance sees as `/`; without it, the cell's own file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rootfs: Option<String>,
+    #[serde(default)]
+    pub memory_mb: u32,
+    #[serde(default)]
+    pub disk_mb: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_pids: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement_tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Action>,
+    pub action: Action,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monitor: Option<Action>,
+    /// How long `monitor` may take until it first succeeds; 0 is as long as it likes.
+    #[serde(default, skip_serializing_if = "is_zero_long")]
+    pub start_timeout_ms: u64,
+    /// Between asking an instance to stop and killing it; without it, the cell's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_grace_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<EnvVar>,
+    /// What an instance listens on, as it sees it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub annotation: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub routes: BTreeMap<String, Value>,
+    /// Grows with every change.
+    #[serde(default)]
+    pub version: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+}
+
+/// What of a [`DesiredLrp`] may change without restarting anything.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredUpdate {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotation: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routes: Option<BTreeMap<String, Value>>,
+    /// Refused unless this is the version that stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(super) const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero_long(number: &u64) -> bool {
+    *number == 0
+}

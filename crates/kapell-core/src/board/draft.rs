@@ -1,0 +1,186 @@
+//! The records of a shard, and changes of them that are not committed yet.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::actual::{ActualLrp, LrpKey};
+use super::desired::DesiredLrp;
+use super::domain::Freshness;
+use super::ids::{Domain, ProcessGuid, TaskGuid};
+use super::record::{Record, RecordKey};
+use super::task::Task;
+
+/// The committed records of one shard.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Records {
+    pub desired: BTreeMap<ProcessGuid, DesiredLrp>,
+    pub instances: BTreeMap<LrpKey, ActualLrp>,
+    pub evacuating: BTreeMap<LrpKey, ActualLrp>,
+    pub tasks: BTreeMap<TaskGuid, Task>,
+    pub domains: BTreeMap<Domain, Freshness>,
+}
+
+/// What a change replaces and what it leaves, for one key.
+pub type Changed = (RecordKey, Option<Record>);
+
+impl Records {
+    /// All instances of a process, in order of their index.
+    pub fn instances_of(&self, guid: &ProcessGuid) -> impl Iterator<Item = &ActualLrp> {
+        of(&self.instances, guid)
+    }
+
+    pub fn evacuating_of(&self, guid: &ProcessGuid) -> impl Iterator<Item = &ActualLrp> {
+        of(&self.evacuating, guid)
+    }
+
+    pub fn get(&self, key: &RecordKey) -> Option<Record> {
+        match key {
+            RecordKey::Desired(guid) => {
+                self.desired.get(guid).cloned().map(Box::new).map(Record::Desired)
+            }
+            RecordKey::Instance(key) => {
+                self.instances.get(key).cloned().map(Box::new).map(Record::Actual)
+            }
+            RecordKey::Evacuating(key) => {
+                self.evacuating.get(key).cloned().map(Box::new).map(Record::Actual)
+            }
+            RecordKey::Task(guid) => self.tasks.get(guid).cloned().map(Box::new).map(Record::Task),
+            RecordKey::Domain(domain) => self.domains.get(domain).cloned().map(Record::Domain),
+        }
+    }
+
+    /// Makes a committed change, and gives back what stood there before.
+    pub fn apply(&mut self, key: &RecordKey, to: Option<Record>) -> Option<Record> {
+        match to {
+            None => match key {
+                RecordKey::Desired(guid) => {
+                    self.desired.remove(guid).map(Box::new).map(Record::Desired)
+                }
+                RecordKey::Instance(key) => {
+                    self.instances.remove(key).map(Box::new).map(Record::Actual)
+                }
+                RecordKey::Evacuating(key) => {
+                    self.evacuating.remove(key).map(Box::new).map(Record::Actual)
+                }
+                RecordKey::Task(guid) => self.tasks.remove(guid).map(Box::new).map(Record::Task),
+                RecordKey::Domain(domain) => self.domains.remove(domain).map(Record::Domain),
+            },
+            Some(Record::Desired(lrp)) => self
+                .desired
+                .insert(lrp.process_guid.clone(), *lrp)
+                .map(Box::new)
+                .map(Record::Desired),
+            Some(Record::Actual(lrp)) => {
+                let map = if lrp.evacuating { &mut self.evacuating } else { &mut self.instances };
+                map.insert(lrp.key(), *lrp).map(Box::new).map(Record::Actual)
+            }
+            Some(Record::Task(task)) => {
+                self.tasks.insert(task.guid().clone(), *task).map(Box::new).map(Record::Task)
+            }
+            Some(Record::Domain(freshness)) => {
+                self.domains.insert(freshness.domain.clone(), freshness).map(Record::Domain)
+            }
+        }
+    }
+}
+
+fn of<'a>(
+    map: &'a BTreeMap<LrpKey, ActualLrp>,
+    guid: &ProcessGuid,
+) -> impl Iterator<Item = &'a ActualLrp> {
+    let at = |index| LrpKey { process_guid: guid.clone(), index };
+    map.range((Bound::Included(at(0)), Bound::Included(at(u32::MAX)))).map(|(_, lrp)| lrp)
+}
+
+/// Changes on top of committed records: those of the group that is being formed, and those of
+/// the request that is being decided.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    base: &'a Records,
+    group: &'a BTreeMap<RecordKey, Option<Record>>,
+    own: BTreeMap<RecordKey, Option<Record>>,
+}
+
+impl<'a> Draft<'a> {
+    pub fn new(base: &'a Records, group: &'a BTreeMap<RecordKey, Option<Record>>) -> Self {
+        Self { base, group, own: BTreeMap::new() }
+    }
+
+    fn changed(&self, key: &RecordKey) -> Option<&Option<Record>> {
+        self.own.get(key).or_else(|| self.group.get(key))
+    }
+
+    pub fn desired(&self, guid: &ProcessGuid) -> Option<DesiredLrp> {
+        match self.get(&RecordKey::Desired(guid.clone()))? {
+            Record::Desired(lrp) => Some(*lrp),
+            Record::Actual(_) | Record::Task(_) | Record::Domain(_) => None,
+        }
+    }
+
+    pub fn instance(&self, key: &LrpKey) -> Option<ActualLrp> {
+        self.actual(&RecordKey::Instance(key.clone()))
+    }
+
+    pub fn evacuating(&self, key: &LrpKey) -> Option<ActualLrp> {
+        self.actual(&RecordKey::Evacuating(key.clone()))
+    }
+
+    fn actual(&self, key: &RecordKey) -> Option<ActualLrp> {
+        match self.get(key)? {
+            Record::Actual(lrp) => Some(*lrp),
+            Record::Desired(_) | Record::Task(_) | Record::Domain(_) => None,
+        }
+    }
+
+    pub fn task(&self, guid: &TaskGuid) -> Option<Task> {
+        match self.get(&RecordKey::Task(guid.clone()))? {
+            Record::Task(task) => Some(*task),
+            Record::Desired(_) | Record::Actual(_) | Record::Domain(_) => None,
+        }
+    }
+
+    pub fn domain(&self, domain: &Domain) -> Option<Freshness> {
+        match self.get(&RecordKey::Domain(domain.clone()))? {
+            Record::Domain(freshness) => Some(freshness),
+            Record::Desired(_) | Record::Actual(_) | Record::Task(_) => None,
+        }
+    }
+
+    pub fn get(&self, key: &RecordKey) -> Option<Record> {
+        self.changed(key).map_or_else(|| self.base.get(key), Clone::clone)
+    }
+
+    /// The instances of a process as they would be, in order of their index.
+    pub fn instances_of(&self, guid: &ProcessGuid) -> Vec<ActualLrp> {
+        let mut found: BTreeMap<u32, ActualLrp> =
+            self.base.instances_of(guid).map(|lrp| (lrp.index, lrp.clone())).collect();
+        for changes in [self.group, &self.own] {
+            for (key, to) in changes {
+                let RecordKey::Instance(key) = key else { continue };
+                if key.process_guid != *guid {
+                    continue;
+                }
+                match to {
+                    Some(Record::Actual(lrp)) => drop(found.insert(key.index, (**lrp).clone())),
+                    Some(Record::Desired(_) | Record::Task(_) | Record::Domain(_)) | None => {
+                        found.remove(&key.index);
+                    }
+                }
+            }
+        }
+        found.into_values().collect()
+    }
+
+    pub fn put(&mut self, record: Record) {
+        self.own.insert(record.key(), Some(record));
+    }
+
+    pub fn delete(&mut self, key: RecordKey) {
+        self.own.insert(key, None);
+    }
+
+    /// What this request changes.
+    pub fn into_changes(self) -> BTreeMap<RecordKey, Option<Record>> {
+        self.own
+    }
+}

@@ -1,0 +1,114 @@
+//! What changed, for those who watch.
+
+use serde::{Deserialize, Serialize};
+
+use super::actual::ActualLrp;
+use super::desired::DesiredLrp;
+use super::domain::Freshness;
+use super::ids::CellId;
+use super::record::Record;
+use super::task::Task;
+
+/// Something that happened on the board, told after it was committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    DesiredLrp(Change<DesiredLrp>),
+    ActualLrp(Change<ActualLrp>),
+    Task(Change<Task>),
+    Domain(Change<Freshness>),
+    /// A cell came, changed what it says of itself, or went.
+    Cell {
+        cell_id: CellId,
+        present: bool,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change<T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<T>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Box<T>>,
+}
+
+impl Event {
+    /// What a committed change means to those who watch; nothing if nothing stood there and nothing does.
+    pub fn of(before: Option<Record>, after: Option<Record>) -> Option<Self> {
+        let changed = |before: Option<Record>, after: Option<Record>| match (before, after) {
+            (None, None) => None,
+            (Some(Record::Desired(before)), after) => Some(Self::DesiredLrp(Change {
+                before: Some(before),
+                after: after.and_then(Record::into_desired),
+            })),
+            (None, Some(Record::Desired(after))) => {
+                Some(Self::DesiredLrp(Change { before: None, after: Some(after) }))
+            }
+            (Some(Record::Actual(before)), after) => Some(Self::ActualLrp(Change {
+                before: Some(before),
+                after: after.and_then(Record::into_actual),
+            })),
+            (None, Some(Record::Actual(after))) => {
+                Some(Self::ActualLrp(Change { before: None, after: Some(after) }))
+            }
+            (Some(Record::Task(before)), after) => Some(Self::Task(Change {
+                before: Some(before),
+                after: after.and_then(Record::into_task),
+            })),
+            (None, Some(Record::Task(after))) => {
+                Some(Self::Task(Change { before: None, after: Some(after) }))
+            }
+            (Some(Record::Domain(before)), after) => Some(Self::Domain(Change {
+                before: Some(Box::new(before)),
+                after: after.and_then(Record::into_domain).map(Box::new),
+            })),
+            (None, Some(Record::Domain(after))) => {
+                Some(Self::Domain(Change { before: None, after: Some(Box::new(after)) }))
+            }
+        };
+        changed(before, after)
+    }
+
+    /// Its name in a stream: what it is about and what happened.
+    pub const fn name(&self) -> &'static str {
+        const fn pick<T>(change: &Change<T>, names: [&'static str; 3]) -> &'static str {
+            match (&change.before, &change.after) {
+                (None, _) => names[0],
+                (Some(_), Some(_)) => names[1],
+                (Some(_), None) => names[2],
+            }
+        }
+        match self {
+            Self::DesiredLrp(change) => {
+                pick(change, ["desired_lrp_created", "desired_lrp_changed", "desired_lrp_removed"])
+            }
+            Self::ActualLrp(change) => {
+                pick(change, ["actual_lrp_created", "actual_lrp_changed", "actual_lrp_removed"])
+            }
+            Self::Task(change) => pick(change, ["task_created", "task_changed", "task_removed"]),
+            Self::Domain(change) => {
+                pick(change, ["domain_created", "domain_changed", "domain_removed"])
+            }
+            Self::Cell { present: true, .. } => "cell_present",
+            Self::Cell { present: false, .. } => "cell_gone",
+        }
+    }
+}
+
+impl Record {
+    fn into_desired(self) -> Option<Box<DesiredLrp>> {
+        if let Self::Desired(lrp) = self { Some(lrp) } else { None }
+    }
+
+    fn into_actual(self) -> Option<Box<ActualLrp>> {
+        if let Self::Actual(lrp) = self { Some(lrp) } else { None }
+    }
+
+    fn into_task(self) -> Option<Box<Task>> {
+        if let Self::Task(task) = self { Some(task) } else { None }
+    }
+
+    fn into_domain(self) -> Option<Freshness> {
+        if let Self::Domain(freshness) = self { Some(freshness) } else { None }
+    }
+}

@@ -1,0 +1,83 @@
+//! The names of things.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$about:meta])* $name:ident) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// Letters, digits, `-` and `_`, at least one and at most 200 of them.
+            pub fn is_valid(&self) -> bool {
+                (1..=200).contains(&self.0.len())
+                    && self.0.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0.as_ref().to_owned()
+            }
+        }
+    };
+}
+
+id! {
+    /// Names a long-running process; its instances have indices.
+    ProcessGuid
+}
+id! {
+    /// Names a task.
+    TaskGuid
+}
+id! {
+    /// Names one container, of an instance or of a task, among all there ever were.
+    InstanceGuid
+}
+id! {
+    /// Names a cell. It outlives the cell's agent.
+    CellId
+}
+id! {
+    /// Names a group of long-running processes or tasks whose owner says when it is up to date.
+    Domain
+}
+
+impl InstanceGuid {
+    /// Makes one from two drawn numbers.
+    pub fn drawn(high: u64, low: u64) -> Self {
+        Self::new(format!("{high:016x}{low:016x}"))
+    }
+}

@@ -1,0 +1,40 @@
+//! The board: what is desired, what is there, and every rule that brings the one to the other.
+//!
+//! `decide` goes from the committed records of a shard and one request to changes, a reply and
+//! effects. Who calls it commits the changes first and only then shows the reply and has the effects.
+
+pub mod action;
+pub mod actual;
+pub mod cell;
+pub mod converge;
+pub mod crash;
+pub mod desired;
+pub mod domain;
+pub mod draft;
+pub mod event;
+pub mod explain;
+pub mod ids;
+pub mod record;
+pub mod request;
+pub mod rules;
+pub mod settings;
+pub mod task;
+mod text;
+pub mod validate;
+
+#[cfg(test)]
+mod tests;
+
+pub use action::{Action, EnvVar, Run};
+pub use actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo, PortMapping};
+pub use cell::{CellPresence, CellState, Held, Resources};
+pub use desired::{DesiredLrp, DesiredUpdate};
+pub use domain::Freshness;
+pub use draft::{Draft, Records};
+pub use event::{Change, Event};
+pub use ids::{CellId, Domain, InstanceGuid, ProcessGuid, TaskGuid};
+pub use record::{Record, RecordKey, shard_of};
+pub use request::{Effect, Refusal, Reply, Request, Verdict};
+pub use rules::decide;
+pub use settings::Settings;
+pub use task::{Task, TaskDefinition, TaskState};

@@ -1,0 +1,311 @@
+//! What the board can be asked to do, and what it answers.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::actual::{ActualLrp, InstanceKey, LrpKey, NetInfo};
+use super::desired::{DesiredLrp, DesiredUpdate};
+use super::domain::Freshness;
+use super::ids::{CellId, Domain, InstanceGuid, ProcessGuid, TaskGuid};
+use super::task::{Task, TaskDefinition};
+
+/// How many records one request writes at most.
+pub const MOST_RECORDS: usize = 16;
+
+/// One request: decided on its own, written to one shard, answered after the commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    // What clients ask.
+    SetDomain {
+        domain: Domain,
+        ttl: Option<Duration>,
+    },
+    Desire(Box<DesiredLrp>),
+    UpdateDesired {
+        process_guid: ProcessGuid,
+        update: DesiredUpdate,
+    },
+    RemoveDesired {
+        process_guid: ProcessGuid,
+    },
+    CreateTask {
+        definition: Box<TaskDefinition>,
+        instance_guid: InstanceGuid,
+    },
+    CancelTask {
+        task_guid: TaskGuid,
+    },
+    /// COMPLETED → RESOLVING, by a client that deletes or by the board that calls back.
+    ResolveTask {
+        task_guid: TaskGuid,
+    },
+    /// RESOLVING → gone.
+    DeleteTask {
+        task_guid: TaskGuid,
+    },
+
+    // What the board asks itself, most of it in convergence. All is checked again here: what
+    // was true when it was planned may not be any more, and then nothing happens.
+    /// Creates UNCLAIMED instances that are missing in `from..`, at most `MOST_RECORDS`, and asks for starts.
+    Unfold {
+        process_guid: ProcessGuid,
+        from: u32,
+    },
+    /// Stops an instance that is not desired any more.
+    Retire {
+        key: LrpKey,
+        why: Retirement,
+    },
+    /// CRASHED → UNCLAIMED once its wait is over.
+    RestartCrashed {
+        key: LrpKey,
+    },
+    /// Asks for the start of an UNCLAIMED instance once more.
+    Reemit {
+        key: LrpKey,
+    },
+    /// Its cell is gone: CLAIMED or RUNNING → UNCLAIMED, an evacuating twin is removed.
+    Rescue {
+        key: LrpKey,
+        cell_id: CellId,
+    },
+    /// No cell could take it.
+    FailPlacement {
+        key: LrpKey,
+        reason: String,
+    },
+    /// A task could not be placed: with `last`, it fails.
+    FailTaskPlacement {
+        task_guid: TaskGuid,
+        reason: String,
+        last: bool,
+    },
+    /// Asks for the start of a PENDING task once more, or gives it up.
+    KickPendingTask {
+        task_guid: TaskGuid,
+    },
+    /// Its cell is gone: RUNNING → COMPLETED and failed.
+    FailLostTask {
+        task_guid: TaskGuid,
+        cell_id: CellId,
+    },
+    /// Resolves a COMPLETED task again, deletes an old one, demotes a stuck RESOLVING one.
+    KickCompletedTask {
+        task_guid: TaskGuid,
+    },
+    /// Removes an evacuating twin whose time is over.
+    ExpireEvacuating {
+        key: LrpKey,
+    },
+
+    // What cells report.
+    Report {
+        cell_id: CellId,
+        report: Report,
+    },
+}
+
+/// Why an instance is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Retirement {
+    /// Somebody scaled down or deleted: at once.
+    Explicit,
+    /// Convergence found it: only if its domain is fresh, which the caller has checked.
+    Converged,
+}
+
+/// What a cell tells the board about its own work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub enum Report {
+    Claim {
+        key: LrpKey,
+        instance_guid: InstanceGuid,
+    },
+    /// The instance runs. Creates the record where there is none.
+    Running {
+        key: LrpKey,
+        instance_guid: InstanceGuid,
+        domain: Domain,
+        net: NetInfo,
+    },
+    Crashed {
+        key: LrpKey,
+        instance_guid: InstanceGuid,
+        domain: Domain,
+        reason: String,
+    },
+    /// CLAIMED or RUNNING here → gone.
+    Remove {
+        key: LrpKey,
+        instance_guid: InstanceGuid,
+    },
+    /// Removes the evacuating twin if it is ours.
+    RemoveEvacuating {
+        key: LrpKey,
+        instance_guid: InstanceGuid,
+    },
+    /// Makes or takes over the evacuating twin, and sets our instance to UNCLAIMED.
+    Evacuate {
+        key: LrpKey,
+        instance_guid: InstanceGuid,
+        domain: Domain,
+        net: NetInfo,
+    },
+    /// Sets an instance that is ours to UNCLAIMED: a container that never ran is given up.
+    Unclaim {
+        key: LrpKey,
+        instance_guid: InstanceGuid,
+    },
+    /// PENDING → RUNNING. Only after it is answered may the task's process be started.
+    StartTask {
+        task_guid: TaskGuid,
+        instance_guid: InstanceGuid,
+    },
+    CompleteTask {
+        task_guid: TaskGuid,
+        instance_guid: InstanceGuid,
+        failed: bool,
+        #[serde(default)]
+        failure_reason: String,
+        #[serde(default)]
+        result: String,
+        #[serde(default)]
+        exit_code: Option<i32>,
+    },
+}
+
+impl Report {
+    /// The container it is about.
+    pub fn instance(&self, cell_id: &CellId) -> InstanceKey {
+        let instance_guid = match self {
+            Self::Claim { instance_guid, .. }
+            | Self::Running { instance_guid, .. }
+            | Self::Crashed { instance_guid, .. }
+            | Self::Remove { instance_guid, .. }
+            | Self::RemoveEvacuating { instance_guid, .. }
+            | Self::Evacuate { instance_guid, .. }
+            | Self::Unclaim { instance_guid, .. }
+            | Self::StartTask { instance_guid, .. }
+            | Self::CompleteTask { instance_guid, .. } => instance_guid.clone(),
+        };
+        InstanceKey { instance_guid, cell_id: cell_id.clone() }
+    }
+
+    pub fn partition(&self) -> &str {
+        match self {
+            Self::Claim { key, .. }
+            | Self::Running { key, .. }
+            | Self::Crashed { key, .. }
+            | Self::Remove { key, .. }
+            | Self::RemoveEvacuating { key, .. }
+            | Self::Evacuate { key, .. }
+            | Self::Unclaim { key, .. } => key.process_guid.as_str(),
+            Self::StartTask { task_guid, .. } | Self::CompleteTask { task_guid, .. } => {
+                task_guid.as_str()
+            }
+        }
+    }
+}
+
+impl Request {
+    /// The name whose hash says which shard it is for.
+    pub fn partition(&self) -> &str {
+        match self {
+            Self::SetDomain { domain, .. } => domain.as_str(),
+            Self::Desire(lrp) => lrp.process_guid.as_str(),
+            Self::UpdateDesired { process_guid, .. }
+            | Self::RemoveDesired { process_guid }
+            | Self::Unfold { process_guid, .. } => process_guid.as_str(),
+            Self::CreateTask { definition, .. } => definition.task_guid.as_str(),
+            Self::CancelTask { task_guid }
+            | Self::ResolveTask { task_guid }
+            | Self::DeleteTask { task_guid }
+            | Self::FailTaskPlacement { task_guid, .. }
+            | Self::KickPendingTask { task_guid }
+            | Self::FailLostTask { task_guid, .. }
+            | Self::KickCompletedTask { task_guid } => task_guid.as_str(),
+            Self::Retire { key, .. }
+            | Self::RestartCrashed { key }
+            | Self::Reemit { key }
+            | Self::Rescue { key, .. }
+            | Self::FailPlacement { key, .. }
+            | Self::ExpireEvacuating { key } => key.process_guid.as_str(),
+            Self::Report { report, .. } => report.partition(),
+        }
+    }
+}
+
+/// What was decided: the changes are in the draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub reply: Reply,
+    pub effects: Vec<Effect>,
+}
+
+/// What a request is answered with once it is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing was to be done, or it was done and there is nothing to show.
+    Done,
+    Domain(Freshness),
+    /// `created`: it was not there before.
+    Desired {
+        lrp: Box<DesiredLrp>,
+        created: bool,
+    },
+    Task {
+        task: Box<Task>,
+        created: bool,
+    },
+    /// What stands there after a report of a cell.
+    Instance(Option<Box<ActualLrp>>),
+}
+
+/// What happens after the commit, and only then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// To the auctioneer.
+    Start {
+        key: LrpKey,
+    },
+    StartTask {
+        task_guid: TaskGuid,
+    },
+    /// To the cell.
+    Stop {
+        key: LrpKey,
+        instance: InstanceKey,
+    },
+    CancelTask {
+        task_guid: TaskGuid,
+        instance: InstanceKey,
+    },
+    /// Ask the board itself to go on.
+    Next(Request),
+    /// Call back and then delete.
+    CallBack {
+        task: Box<Task>,
+    },
+}
+
+/// Why a request changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "refusal", rename_all = "snake_case")]
+pub enum Refusal {
+    /// All problems at once.
+    #[error("{}", problems.join("; "))]
+    Invalid { problems: Vec<String> },
+    #[error("there is no {what} `{name}`")]
+    NotFound { what: String, name: String },
+    /// It is there already, and different.
+    #[error("{text}")]
+    Exists { text: String, fields: Vec<String> },
+    /// It stands at another version.
+    #[error("it stands at version {stands}, not {asked}: read it again")]
+    Version { stands: u64, asked: u64 },
+    /// Its state does not allow that.
+    #[error("{text}")]
+    State { text: String },
+}

@@ -1,0 +1,132 @@
+//! What cells report of instances.
+
+use super::Step;
+use super::instances::{stepped, unclaimed};
+use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo};
+use crate::board::crash;
+use crate::board::ids::Domain;
+use crate::board::record::RecordKey;
+use crate::board::request::Refusal;
+use crate::board::text;
+
+impl Step<'_, '_> {
+    pub(super) fn claim(&mut self, key: &LrpKey, us: &InstanceKey) -> Result<(), Refusal> {
+        let lrp = self.draft.instance(key).ok_or_else(|| no_instance(key))?;
+        let ours = lrp.is_of(us);
+        match lrp.state {
+            ActualState::Claimed if ours => return Ok(()),
+            ActualState::Unclaimed => {}
+            ActualState::Running if ours => {}
+            ActualState::Claimed | ActualState::Running | ActualState::Crashed => {
+                return Err(refused("be claimed", &lrp));
+            }
+        }
+        self.put(stepped(lrp, ActualState::Claimed, Some(us), self.now));
+        Ok(())
+    }
+
+    pub(super) fn running(
+        &mut self,
+        key: &LrpKey,
+        us: &InstanceKey,
+        domain: &Domain,
+        net: &NetInfo,
+    ) -> Result<(), Refusal> {
+        let net = Some(net.clone());
+        let lrp = match self.draft.instance(key) {
+            None => ActualLrp {
+                state: ActualState::Running,
+                instance_guid: Some(us.instance_guid.clone()),
+                cell_id: Some(us.cell_id.clone()),
+                net,
+                ..ActualLrp::unclaimed(key, domain.clone(), self.now)
+            },
+            Some(lrp) => match lrp.state {
+                ActualState::Running if !lrp.is_of(us) => return Err(refused("run here", &lrp)),
+                ActualState::Running => {
+                    if lrp.net != net {
+                        self.put(ActualLrp { net, version: lrp.version + 1, ..lrp });
+                    }
+                    return Ok(());
+                }
+                ActualState::Unclaimed | ActualState::Claimed | ActualState::Crashed => {
+                    ActualLrp { net, ..stepped(lrp, ActualState::Running, Some(us), self.now) }
+                }
+            },
+        };
+        self.put(lrp);
+        if self.draft.evacuating(key).is_some() {
+            self.draft.delete(RecordKey::Evacuating(key.clone()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn crashed(
+        &mut self,
+        key: &LrpKey,
+        us: &InstanceKey,
+        domain: &Domain,
+        reason: &str,
+    ) -> Result<(), Refusal> {
+        let before = self.draft.instance(key);
+        if let Some(lrp) = before.as_ref().filter(|lrp| !lrp.is_of(us)) {
+            return Err(refused("crash here", lrp));
+        }
+        let dance = crash::dance(before.as_ref(), self.now, self.settings);
+        let after = match before {
+            Some(lrp) => stepped(lrp, dance.state, None, self.now),
+            None => ActualLrp {
+                state: dance.state,
+                ..ActualLrp::unclaimed(key, domain.clone(), self.now)
+            },
+        };
+        self.put(ActualLrp {
+            crash_count: dance.crash_count,
+            crash_reason: Some(text::reason(reason)),
+            ..after
+        });
+        if dance.state == ActualState::Unclaimed {
+            self.start_if_wanted(key);
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, key: &LrpKey, us: &InstanceKey) -> Result<(), Refusal> {
+        let Some(lrp) = self.draft.instance(key) else { return Ok(()) };
+        if !lrp.is_of(us) {
+            return Err(refused("be removed", &lrp));
+        }
+        self.draft.delete(RecordKey::Instance(key.clone()));
+        if self.wants(key) {
+            self.unfold_next(&key.process_guid, key.index);
+        }
+        Ok(())
+    }
+
+    pub(super) fn unclaim(&mut self, key: &LrpKey, us: &InstanceKey) -> Result<(), Refusal> {
+        let lrp = self.draft.instance(key).ok_or_else(|| no_instance(key))?;
+        match lrp.state {
+            ActualState::Unclaimed => return Ok(()),
+            ActualState::Claimed | ActualState::Running if lrp.is_of(us) => {}
+            ActualState::Claimed | ActualState::Running | ActualState::Crashed => {
+                return Err(refused("be given up", &lrp));
+            }
+        }
+        self.put(unclaimed(lrp, self.now));
+        self.start_if_wanted(key);
+        Ok(())
+    }
+}
+
+fn no_instance(key: &LrpKey) -> Refusal {
+    Refusal::NotFound { what: "instance".to_owned(), name: key.to_string() }
+}
+
+/// Says in which state, and whose, the instance is.
+pub(super) fn refused(wish: &str, lrp: &ActualLrp) -> Refusal {
+    let place = lrp.instance().map_or_else(String::new, |instance| {
+        format!(" as {} on cell `{}`", instance.instance_guid, instance.cell_id)
+    });
+    let text = format!("instance {} cannot {wish}: it is {}{place}", lrp.key(), lrp.state.name());
+    Refusal::State { text }
+}

@@ -1,0 +1,154 @@
+//! What clients desire.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Step;
+use crate::board::actual::{ActualLrp, LrpKey};
+use crate::board::desired::{DesiredLrp, DesiredUpdate};
+use crate::board::ids::ProcessGuid;
+use crate::board::record::{Record, RecordKey};
+use crate::board::request::{Effect, MOST_RECORDS, Refusal, Reply, Request, Retirement};
+use crate::board::validate;
+
+/// How many indices one request looks at: a large process is unfolded in many small steps.
+const MOST_LOOKS: u32 = 1024;
+
+/// What the board itself keeps in a DesiredLRP.
+const OURS: [&str; 3] = ["version", "created_at", "updated_at"];
+
+impl Step<'_, '_> {
+    pub(super) fn desire(&mut self, wanted: &DesiredLrp) -> Result<Reply, Refusal> {
+        let mut problems = validate::desired(wanted);
+        problems.extend(validate::unsupported_in_desired(wanted));
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid { problems });
+        }
+        if let Some(stands) = self.draft.desired(&wanted.process_guid) {
+            let fields = differing(&stands, wanted, &OURS);
+            if fields.is_empty() {
+                return Ok(Reply::Desired { lrp: Box::new(stands), created: false });
+            }
+            return Err(exists(wanted, fields));
+        }
+        let lrp = DesiredLrp {
+            version: 1,
+            created_at: Some(self.now),
+            updated_at: None,
+            ..wanted.clone()
+        };
+        self.draft.put(Record::Desired(Box::new(lrp.clone())));
+        if lrp.instances > 0 {
+            self.unfold_next(&lrp.process_guid, 0);
+        }
+        Ok(Reply::Desired { lrp: Box::new(lrp), created: true })
+    }
+
+    pub(super) fn update_desired(
+        &mut self,
+        guid: &ProcessGuid,
+        update: &DesiredUpdate,
+    ) -> Result<Reply, Refusal> {
+        let stands = self.draft.desired(guid).ok_or_else(|| no_desired(guid))?;
+        if let Some(asked) = update.version.filter(|asked| *asked != stands.version) {
+            return Err(Refusal::Version { stands: stands.version, asked });
+        }
+        let mut lrp = stands.clone();
+        lrp.instances = update.instances.unwrap_or(lrp.instances);
+        if let Some(annotation) = &update.annotation {
+            lrp.annotation.clone_from(annotation);
+        }
+        if let Some(routes) = &update.routes {
+            lrp.routes.clone_from(routes);
+        }
+        if lrp == stands {
+            return Ok(Reply::Desired { lrp: Box::new(lrp), created: false });
+        }
+        let problems = validate::desired(&lrp);
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid { problems });
+        }
+        lrp.version += 1;
+        lrp.updated_at = Some(self.now);
+        self.draft.put(Record::Desired(Box::new(lrp.clone())));
+        if lrp.instances > stands.instances {
+            self.unfold_next(guid, stands.instances);
+        }
+        if lrp.instances < stands.instances {
+            self.retire_next(guid, lrp.instances);
+        }
+        Ok(Reply::Desired { lrp: Box::new(lrp), created: false })
+    }
+
+    pub(super) fn remove_desired(&mut self, guid: &ProcessGuid) -> Result<Reply, Refusal> {
+        if self.draft.desired(guid).is_none() {
+            return Err(no_desired(guid));
+        }
+        self.draft.delete(RecordKey::Desired(guid.clone()));
+        self.retire_next(guid, 0);
+        Ok(Reply::Done)
+    }
+
+    /// Creates what is missing from an index on, a few records at a time.
+    pub(super) fn unfold(&mut self, guid: &ProcessGuid, from: u32) {
+        let Some(desired) = self.draft.desired(guid) else { return };
+        let mut made = 0;
+        for index in from..desired.instances {
+            if made == MOST_RECORDS || index - from == MOST_LOOKS {
+                self.unfold_next(guid, index);
+                return;
+            }
+            let key = LrpKey { process_guid: guid.clone(), index };
+            if self.draft.instance(&key).is_none() {
+                self.put(ActualLrp::unclaimed(&key, desired.domain.clone(), self.now));
+                self.effects.push(Effect::Start { key });
+                made += 1;
+            }
+        }
+    }
+
+    pub(super) fn unfold_next(&mut self, guid: &ProcessGuid, from: u32) {
+        let unfold = Request::Unfold { process_guid: guid.clone(), from };
+        self.effects.push(Effect::Next(unfold));
+    }
+
+    fn retire_next(&mut self, guid: &ProcessGuid, from: u32) {
+        let extra = self.draft.instances_of(guid).into_iter().filter(|lrp| lrp.index >= from);
+        self.effects.extend(extra.map(|lrp| {
+            Effect::Next(Request::Retire { key: lrp.key(), why: Retirement::Explicit })
+        }));
+    }
+}
+
+fn no_desired(guid: &ProcessGuid) -> Refusal {
+    Refusal::NotFound { what: "DesiredLRP".to_owned(), name: guid.to_string() }
+}
+
+fn exists(wanted: &DesiredLrp, fields: Vec<String>) -> Refusal {
+    let text = format!(
+        "DesiredLRP `{}` is there already and differs in {}: only instances, routes and annotation \
+         can be updated in place; for any other change delete it first or take another process_guid",
+        wanted.process_guid,
+        fields.join(", "),
+    );
+    Refusal::Exists { text, fields }
+}
+
+/// The names of the fields in which two records differ, as they are written.
+pub(super) fn differing<T: Serialize>(one: &T, other: &T, ignored: &[&str]) -> Vec<String> {
+    let fields = |record: &T| match serde_json::to_value(record) {
+        Ok(Value::Object(fields)) => fields,
+        // Our records are objects with text for keys: they can always be written.
+        Ok(_) | Err(_) => serde_json::Map::new(),
+    };
+    let (one, other) = (fields(one), fields(other));
+    let mut names: Vec<_> = one.keys().chain(other.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+        .into_iter()
+        .filter(|name| !ignored.contains(&name.as_str()))
+        .filter(|name| one.get(*name) != other.get(*name))
+        .cloned()
+        .collect()
+}

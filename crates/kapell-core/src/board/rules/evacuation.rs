@@ -1,0 +1,52 @@
+//! How an instance leaves a cell: a twin of it stays until another cell runs it.
+
+use super::Step;
+use super::instances::unclaimed;
+use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo};
+use crate::board::ids::Domain;
+use crate::board::record::RecordKey;
+use crate::board::request::Refusal;
+use crate::rep::{Action, evacuation as table};
+
+impl Step<'_, '_> {
+    /// Does what the cell's own table says, with the records as they stand now.
+    pub(super) fn evacuate(
+        &mut self,
+        key: &LrpKey,
+        us: &InstanceKey,
+        domain: &Domain,
+        net: &NetInfo,
+    ) -> Result<(), Refusal> {
+        let (lrp, twin) = (self.draft.instance(key), self.draft.evacuating(key));
+        let instance = table::Instance::of(lrp.as_ref(), us);
+        let rule = table::running(instance, table::Twin::of(twin.as_ref(), us));
+        if rule.actions.contains(&Action::DeleteContainer) {
+            let text = format!("{key} cannot be evacuated, its container is to go: {}", rule.why);
+            return Err(Refusal::State { text });
+        }
+        if rule.actions.contains(&Action::MakeTwin) {
+            self.put(ActualLrp {
+                state: ActualState::Running,
+                instance_guid: Some(us.instance_guid.clone()),
+                cell_id: Some(us.cell_id.clone()),
+                net: Some(net.clone()),
+                crash_count: lrp.as_ref().map_or(0, |lrp| lrp.crash_count),
+                evacuating: true,
+                expires_at: Some(self.now.after(self.settings.evacuation)),
+                version: twin.map_or(1, |twin| twin.version + 1),
+                ..ActualLrp::unclaimed(key, domain.clone(), self.now)
+            });
+        }
+        if let Some(lrp) = lrp.filter(|_| rule.actions.contains(&Action::Unclaim)) {
+            self.put(unclaimed(lrp, self.now));
+            self.start_if_wanted(key);
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_evacuating(&mut self, key: &LrpKey, us: &InstanceKey) {
+        if self.draft.evacuating(key).is_some_and(|twin| twin.is_of(us)) {
+            self.draft.delete(RecordKey::Evacuating(key.clone()));
+        }
+    }
+}

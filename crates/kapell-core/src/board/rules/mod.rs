@@ -1,0 +1,136 @@
+//! What each request changes. One file a kind of record.
+
+mod cells;
+mod desired;
+mod domain;
+mod evacuation;
+mod instances;
+mod tasks;
+
+use super::actual::{ActualLrp, LrpKey};
+use super::draft::Draft;
+use super::request::{Effect, Refusal, Reply, Report, Request, Verdict};
+use super::settings::Settings;
+use crate::board::ids::CellId;
+use crate::seams::Timestamp;
+
+pub(super) use tasks::{Kick, kick};
+
+/// Decides one request. Its changes are in the draft; a refusal leaves the draft as it was.
+pub fn decide(
+    draft: &mut Draft<'_>,
+    request: &Request,
+    now: Timestamp,
+    settings: &Settings,
+) -> Result<Verdict, Refusal> {
+    let mut step = Step { draft, now, settings, effects: Vec::new() };
+    let reply = step.take(request)?;
+    Ok(Verdict { reply, effects: step.effects })
+}
+
+/// One request in the making.
+struct Step<'d, 'a> {
+    draft: &'d mut Draft<'a>,
+    now: Timestamp,
+    settings: &'d Settings,
+    effects: Vec<Effect>,
+}
+
+impl Step<'_, '_> {
+    fn take(&mut self, request: &Request) -> Result<Reply, Refusal> {
+        match request {
+            Request::SetDomain { domain, ttl } => return self.set_domain(domain, *ttl),
+            Request::Desire(lrp) => return self.desire(lrp),
+            Request::UpdateDesired { process_guid, update } => {
+                return self.update_desired(process_guid, update);
+            }
+            Request::RemoveDesired { process_guid } => return self.remove_desired(process_guid),
+            Request::CreateTask { definition, instance_guid } => {
+                return self.create_task(definition, instance_guid);
+            }
+            Request::CancelTask { task_guid } => return self.cancel_task(task_guid),
+            Request::ResolveTask { task_guid } => return self.resolve_task(task_guid),
+            Request::DeleteTask { task_guid } => return self.delete_task(task_guid),
+            Request::Report { cell_id, report } => return self.report(cell_id, report),
+            Request::Unfold { process_guid, from } => self.unfold(process_guid, *from),
+            // Whether the domain is fresh was checked by whoever asks; all else is checked here.
+            Request::Retire { key, why: _ } => self.retire(key),
+            Request::RestartCrashed { key } => self.restart_crashed(key),
+            Request::Reemit { key } => self.reemit(key),
+            Request::Rescue { key, cell_id } => self.rescue(key, cell_id),
+            Request::FailPlacement { key, reason } => self.fail_placement(key, reason),
+            Request::ExpireEvacuating { key } => self.expire_evacuating(key),
+            Request::FailTaskPlacement { task_guid, reason, last } => {
+                self.fail_task_placement(task_guid, reason, *last);
+            }
+            Request::KickPendingTask { task_guid } | Request::KickCompletedTask { task_guid } => {
+                self.kick_task(task_guid);
+            }
+            Request::FailLostTask { task_guid, cell_id } => self.fail_lost_task(task_guid, cell_id),
+        }
+        Ok(Reply::Done)
+    }
+
+    fn report(&mut self, cell_id: &CellId, report: &Report) -> Result<Reply, Refusal> {
+        let us = report.instance(cell_id);
+        let key = match report {
+            Report::StartTask { task_guid, .. } => return self.start_task(task_guid, &us),
+            Report::CompleteTask {
+                task_guid, failed, failure_reason, result, exit_code, ..
+            } => {
+                let outcome = tasks::Outcome {
+                    failed: *failed,
+                    reason: failure_reason,
+                    result,
+                    exit_code: *exit_code,
+                };
+                return self.complete_task(task_guid, &us, &outcome);
+            }
+            Report::Claim { key, .. } => {
+                self.claim(key, &us)?;
+                key
+            }
+            Report::Running { key, domain, net, .. } => {
+                self.running(key, &us, domain, net)?;
+                key
+            }
+            Report::Crashed { key, domain, reason, .. } => {
+                self.crashed(key, &us, domain, reason)?;
+                key
+            }
+            Report::Remove { key, .. } => {
+                self.remove(key, &us)?;
+                key
+            }
+            Report::RemoveEvacuating { key, .. } => {
+                self.remove_evacuating(key, &us);
+                key
+            }
+            Report::Evacuate { key, domain, net, .. } => {
+                self.evacuate(key, &us, domain, net)?;
+                key
+            }
+            Report::Unclaim { key, .. } => {
+                self.unclaim(key, &us)?;
+                key
+            }
+        };
+        Ok(Reply::Instance(self.draft.instance(key).map(Box::new)))
+    }
+
+    /// Whether a DesiredLRP wants this index.
+    fn wants(&self, key: &LrpKey) -> bool {
+        self.draft.desired(&key.process_guid).is_some_and(|lrp| key.index < lrp.instances)
+    }
+
+    /// Asks for a start if the index is wanted.
+    fn start_if_wanted(&mut self, key: &LrpKey) {
+        if self.wants(key) {
+            self.effects.push(Effect::Start { key: key.clone() });
+        }
+    }
+
+    fn put(&mut self, lrp: ActualLrp) {
+        self.draft.put(super::record::Record::Actual(Box::new(lrp)));
+    }
+}

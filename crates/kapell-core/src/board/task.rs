@@ -1,0 +1,102 @@
+//! Work that is done once.
+
+use serde::{Deserialize, Serialize};
+
+use super::action::{Action, EnvVar};
+use super::ids::{CellId, Domain, InstanceGuid, TaskGuid};
+use crate::seams::Timestamp;
+
+/// What somebody wants to be done once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskDefinition {
+    /// Drawn by the board where a request has none.
+    #[serde(default = "unnamed")]
+    pub task_guid: TaskGuid,
+    pub domain: Domain,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rootfs: Option<String>,
+    #[serde(default)]
+    pub memory_mb: u32,
+    #[serde(default)]
+    pub disk_mb: u32,
+    #[serde(default, skip_serializing_if = "super::desired::is_zero")]
+    pub max_pids: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement_tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<EnvVar>,
+    pub action: Action,
+    /// A file whose first 10 KiB become the result, relative to where the task runs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub result_file: String,
+    /// Told once the task is complete, after which the task is gone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub completion_callback_url: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub annotation: String,
+}
+
+fn unnamed() -> TaskGuid {
+    TaskGuid::new("")
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum TaskState {
+    Pending,
+    Running,
+    Completed,
+    Resolving,
+}
+
+impl TaskState {
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Running, Self::Completed, Self::Resolving];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Running => "RUNNING",
+            Self::Completed => "COMPLETED",
+            Self::Resolving => "RESOLVING",
+        }
+    }
+}
+
+/// A task and how far it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    #[serde(flatten)]
+    pub definition: TaskDefinition,
+    /// Made with the task: a container of a task deleted before is never taken for one of its namesake.
+    pub instance_guid: InstanceGuid,
+    pub state: TaskState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell_id: Option<CellId>,
+    #[serde(default)]
+    pub failed: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub failure_reason: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub result: String,
+    /// What its process ended with, where it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Why it has not been placed yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement_error: Option<String>,
+    pub created_at: Timestamp,
+    /// When the state last changed.
+    pub since: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_completed_at: Option<Timestamp>,
+    /// Grows with every change.
+    #[serde(default)]
+    pub version: u64,
+}
+
+impl Task {
+    pub const fn guid(&self) -> &TaskGuid {
+        &self.definition.task_guid
+    }
+}

@@ -1,0 +1,143 @@
+use std::collections::BTreeSet;
+
+use super::world::*;
+use crate::board::converge::{converge, next_due};
+use crate::board::request::Retirement;
+use crate::board::*;
+use crate::seams::Timestamp;
+
+fn plan(world: &World) -> Vec<Request> {
+    let present = BTreeSet::from(["a".into(), "b".into()]);
+    converge(&[&world.records], &present, world.now, &world.settings)
+}
+
+fn fresh(mut world: World, until: Option<Timestamp>) -> World {
+    let domain = Domain::from("d");
+    world.records.domains.insert(domain.clone(), Freshness { domain, expires_at: until });
+    world
+}
+
+fn retire() -> Request {
+    Request::Retire { key: key(0), why: Retirement::Converged }
+}
+
+fn rescue(cell: &str) -> Request {
+    Request::Rescue { key: key(0), cell_id: cell.into() }
+}
+
+#[test]
+fn what_is_as_desired_is_left_alone() {
+    for lrp in [unclaimed(), claimed("a", "x"), running("b", "x"), crashed(4)] {
+        assert_eq!(plan(&fresh(World::desiring(1).with(lrp), None)), []);
+    }
+}
+
+#[test]
+fn instances_of_lost_cells_are_rescued() {
+    for lrp in [claimed("gone", "x"), running("gone", "x")] {
+        assert_eq!(plan(&World::desiring(1).with(lrp)), [rescue("gone")]);
+    }
+}
+
+#[test]
+fn missing_instances_are_created_from_the_first_that_is_missing() {
+    let unfold = |from| Request::Unfold { process_guid: "web".into(), from };
+    assert_eq!(plan(&World::desiring(2)), [unfold(0)]);
+    let with_first = World::desiring(3).with(running("a", "x"));
+    assert_eq!(plan(&with_first), [unfold(1)]);
+    let hole = with_first.with(ActualLrp { index: 2, ..running("a", "y") });
+    assert_eq!(plan(&hole), [unfold(1)]);
+}
+
+#[test]
+fn extra_instances_are_retired_only_in_a_fresh_domain() {
+    for lrp in [unclaimed(), claimed("a", "x"), running("a", "x"), crashed(4)] {
+        assert_eq!(plan(&World::desiring(0).with(lrp.clone())), [], "never set");
+        let expired = fresh(World::desiring(0).with(lrp.clone()), Some(NOW));
+        assert_eq!(plan(&expired), [], "not fresh any more");
+        let vouched = fresh(World::desiring(0).with(lrp.clone()), Some(Timestamp(NOW.0 + 1)));
+        assert_eq!(plan(&vouched), [retire()]);
+        assert_eq!(plan(&fresh(World::new().with(lrp), None)), [retire()]);
+    }
+}
+
+#[test]
+fn a_domain_counts_whichever_shard_holds_it() {
+    let extra = World::new().with(running("a", "x"));
+    let vouching = fresh(World::new(), None);
+    let present = BTreeSet::from(["a".into()]);
+    let shards = [&extra.records, &vouching.records];
+    assert_eq!(converge(&shards, &present, NOW, &Settings::default()), [retire()]);
+}
+
+#[test]
+fn crashed_instances_are_restarted_when_they_are_due() {
+    let mut world = World::desiring(1).with(crashed(4));
+    world.pass(seconds(59));
+    assert_eq!(plan(&world), []);
+    world.pass(seconds(1));
+    assert_eq!(plan(&world), [Request::RestartCrashed { key: key(0) }]);
+    let mut world = World::desiring(1).with(crashed(201));
+    world.pass(seconds(100_000));
+    assert_eq!(plan(&world), []);
+}
+
+#[test]
+fn stale_unclaimed_instances_are_asked_for_again() {
+    let mut world = World::desiring(1).with(unclaimed());
+    world.pass(seconds(30));
+    assert_eq!(plan(&world), [Request::Reemit { key: key(0) }]);
+}
+
+#[test]
+fn evacuating_twins_are_ignored_until_they_expire_or_their_cell_is_gone() {
+    let world = fresh(World::new().with(twin("a", "x")), None);
+    assert_eq!(plan(&world), []);
+    let gone = World::desiring(1).with(running("a", "y")).with(twin("gone", "x"));
+    assert_eq!(plan(&gone), [rescue("gone")]);
+    let both = World::desiring(1).with(running("gone", "y")).with(twin("gone", "x"));
+    assert_eq!(plan(&both), [rescue("gone")], "one request does both");
+    let mut over = World::desiring(1).with(running("a", "y")).with(twin("gone", "x"));
+    over.pass(seconds(600));
+    assert_eq!(plan(&over), [Request::ExpireEvacuating { key: key(0) }]);
+}
+
+#[test]
+fn tasks_of_lost_cells_fail() {
+    let world = World::new().with_task(task(TaskState::Running, Some("gone")));
+    let lost = Request::FailLostTask { task_guid: "t".into(), cell_id: "gone".into() };
+    assert_eq!(plan(&world), [lost]);
+    assert_eq!(plan(&World::new().with_task(task(TaskState::Running, Some("a")))), []);
+}
+
+#[test]
+fn tasks_are_kicked_when_they_wait_too_long() {
+    let pending = Request::KickPendingTask { task_guid: "t".into() };
+    let completed = Request::KickCompletedTask { task_guid: "t".into() };
+    let cases = [
+        (task(TaskState::Pending, None), 30, &pending),
+        (task(TaskState::Completed, Some("a")), 120, &completed),
+        (calling_back(task(TaskState::Completed, Some("a"))), 30, &completed),
+        (task(TaskState::Resolving, Some("gone")), 30, &completed),
+    ];
+    for (task, wait, want) in cases {
+        let mut world = World::new().with_task(task);
+        world.pass(seconds(wait - 1));
+        assert_eq!(plan(&world), []);
+        world.pass(seconds(1));
+        assert_eq!(plan(&world), std::slice::from_ref(want));
+    }
+}
+
+#[test]
+fn the_next_due_moment_is_the_earliest_to_come() {
+    let due = |world: &World| next_due(&[&world.records], world.now, &world.settings);
+    assert_eq!(due(&World::desiring(1).with(running("a", "x"))), None);
+    let mut world = World::desiring(1).with(crashed(4)).with(twin("a", "x"));
+    assert_eq!(due(&world), Some(NOW.after(seconds(60))));
+    world.pass(seconds(60));
+    assert_eq!(due(&world), Some(NOW.after(seconds(600))));
+    let world = fresh(world, Some(NOW.after(seconds(90))));
+    assert_eq!(due(&world), Some(NOW.after(seconds(90))));
+    assert_eq!(due(&World::new().with(crashed(4))), None, "it is not desired");
+}

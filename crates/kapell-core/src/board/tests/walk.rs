@@ -1,0 +1,139 @@
+//! Whatever is asked in whatever order, the records stay sound. `World::ask` checks each step:
+//! a refusal changes nothing, few records are written, fields fit states.
+
+use proptest::prelude::*;
+
+use super::world::*;
+use crate::board::request::{Report, Retirement};
+use crate::board::*;
+
+fn arb_report() -> impl Strategy<Value = Request> {
+    (0..9, 0..2_u32, 0..2_usize, 0..2_usize).prop_map(|(kind, index, cell, guid)| {
+        let (key, domain) = (key(index), Domain::from("d"));
+        let instance_guid = InstanceGuid::from(["x", "y"][guid]);
+        let task_guid = TaskGuid::from("t");
+        let report = match kind {
+            0 => Report::Claim { key, instance_guid },
+            1 => Report::Running { key, instance_guid, domain, net: net() },
+            2 => Report::Crashed { key, instance_guid, domain, reason: "r".to_owned() },
+            3 => Report::Remove { key, instance_guid },
+            4 => Report::RemoveEvacuating { key, instance_guid },
+            5 => Report::Evacuate { key, instance_guid, domain, net: net() },
+            6 => Report::Unclaim { key, instance_guid },
+            7 => Report::StartTask { task_guid, instance_guid },
+            _ => Report::CompleteTask {
+                task_guid,
+                instance_guid,
+                failed: false,
+                failure_reason: String::new(),
+                result: String::new(),
+                exit_code: Some(0),
+            },
+        };
+        Request::Report { cell_id: ["a", "b"][cell].into(), report }
+    })
+}
+
+fn arb_request() -> impl Strategy<Value = Request> {
+    let own = (0..15, 0..2_u32, 0..2_usize, 0..4_u32).prop_map(|(kind, index, at, number)| {
+        let (key, cell_id) = (key(index), CellId::from(["a", "b"][at]));
+        let (process_guid, task_guid) = (ProcessGuid::from("web"), TaskGuid::from("t"));
+        let reason = "full".to_owned();
+        match kind {
+            0 => Request::Desire(Box::new(DesiredLrp { instances: number, ..web() })),
+            1 => {
+                let instances = Some(number);
+                let update = DesiredUpdate { instances, ..DesiredUpdate::default() };
+                Request::UpdateDesired { process_guid, update }
+            }
+            2 => Request::RemoveDesired { process_guid },
+            3 => Request::Unfold { process_guid, from: index },
+            4 => Request::Retire { key, why: Retirement::Explicit },
+            5 => Request::RestartCrashed { key },
+            6 => Request::Rescue { key, cell_id },
+            7 => Request::FailPlacement { key, reason },
+            8 => Request::ExpireEvacuating { key },
+            9 => Request::CreateTask {
+                definition: Box::new(definition()),
+                instance_guid: ["x", "y"][at].into(),
+            },
+            10 => Request::CancelTask { task_guid },
+            11 => Request::ResolveTask { task_guid },
+            12 => Request::DeleteTask { task_guid },
+            13 => Request::FailTaskPlacement { task_guid, reason, last: number == 0 },
+            _ => Request::FailLostTask { task_guid, cell_id },
+        }
+    });
+    prop_oneof![own, arb_report()]
+}
+
+/// The version of each record that is there.
+fn versions(records: &Records) -> Vec<(RecordKey, u64, Record)> {
+    let actual = records.instances.values().chain(records.evacuating.values());
+    let actual = actual.map(|lrp| (lrp.version, Record::Actual(Box::new(lrp.clone()))));
+    let tasks =
+        records.tasks.values().map(|task| (task.version, Record::Task(Box::new(task.clone()))));
+    let desired =
+        records.desired.values().map(|lrp| (lrp.version, Record::Desired(Box::new(lrp.clone()))));
+    let all = actual.chain(tasks).chain(desired);
+    all.map(|(version, record)| (record.key(), version, record)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_change_of_a_record_counts_its_version_by_one(
+        steps in prop::collection::vec((arb_request(), 0..400_u64), 1..40),
+    ) {
+        let mut world = World::new();
+        for (request, pause) in steps {
+            world.pass(seconds(pause));
+            let before = versions(&world.records);
+            let _ = world.ask(&request);
+            for (key, version, record) in versions(&world.records) {
+                let Some((_, old, was)) = before.iter().find(|(old, ..)| *old == key) else {
+                    prop_assert_eq!(version, 1, "a new record of {:?}", request);
+                    continue;
+                };
+                let want = if record == *was { *old } else { old + 1 };
+                prop_assert_eq!(version, want, "after {:?}", request);
+            }
+        }
+    }
+
+    #[test]
+    fn a_task_is_given_leave_to_start_at_most_once(
+        steps in prop::collection::vec(arb_request(), 1..60),
+    ) {
+        let mut world = World::new();
+        let mut started = 0;
+        for request in steps {
+            if matches!(request, Request::CreateTask { .. }) && world.task().is_none() {
+                started = 0;
+            }
+            let answer = world.ask(&request);
+            if let Request::Report { report: Report::StartTask { .. }, .. } = request {
+                started += u32::from(answer.is_ok());
+            }
+            prop_assert!(started <= 1);
+        }
+    }
+
+    #[test]
+    fn a_start_is_asked_for_only_where_an_unclaimed_instance_is_desired(
+        steps in prop::collection::vec((arb_request(), 0..400_u64), 1..40),
+    ) {
+        let mut world = World::new();
+        for (request, pause) in steps {
+            world.pass(seconds(pause));
+            let Ok(verdict) = world.ask(&request) else { continue };
+            for effect in verdict.effects {
+                let Effect::Start { key } = effect else { continue };
+                let desired = &world.records.desired[&key.process_guid];
+                prop_assert!(key.index < desired.instances);
+                prop_assert_eq!(world.records.instances[&key].state, ActualState::Unclaimed);
+            }
+        }
+    }
+}

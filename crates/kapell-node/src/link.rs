@@ -1,0 +1,69 @@
+//! Between the leader and the cells: seams, so that a simulator can own them.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use kapell_api::v1::{
+    Cancel, CellRecords, Problem, RecordsWanted, ReportAnswer, Stop, Welcome, Work, WorkAnswer,
+};
+use kapell_core::board::request::Report;
+use kapell_core::board::{CellId, CellPresence, CellState};
+use kapell_core::seat::Epoch;
+
+/// Why a call across a link has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// The other side said no, and nothing happened.
+    #[error("{0}")]
+    Refused(Problem),
+    /// Nobody knows whether something happened.
+    #[error("{0}")]
+    NoAnswer(String),
+}
+
+/// What the leader asks of cells.
+#[async_trait]
+pub trait CellLink: fmt::Debug + Send + Sync {
+    async fn state(&self, cell: &CellPresence, epoch: Epoch) -> Result<CellState, LinkError>;
+
+    /// Hands over work. Whatever is not refused is reserved there.
+    async fn work(
+        &self,
+        cell: &CellPresence,
+        epoch: Epoch,
+        work: &Work,
+    ) -> Result<WorkAnswer, LinkError>;
+
+    async fn stop(&self, cell: &CellPresence, epoch: Epoch, stop: &Stop) -> Result<(), LinkError>;
+
+    async fn cancel(
+        &self,
+        cell: &CellPresence,
+        epoch: Epoch,
+        cancel: &Cancel,
+    ) -> Result<(), LinkError>;
+
+    async fn evacuate(&self, cell: &CellPresence, epoch: Epoch) -> Result<(), LinkError>;
+}
+
+/// What a cell asks of the board.
+#[async_trait]
+pub trait BoardLink: fmt::Debug + Send + Sync {
+    async fn present(&self, presence: &CellPresence) -> Result<Welcome, LinkError>;
+
+    /// This cell goes away for good, and nothing of it runs any more.
+    async fn leave(&self, cell_id: &CellId) -> Result<(), LinkError>;
+
+    /// Each report is answered on its own, in order.
+    async fn reports(
+        &self,
+        cell_id: &CellId,
+        reports: &[Report],
+    ) -> Result<Vec<ReportAnswer>, LinkError>;
+
+    async fn records(
+        &self,
+        cell_id: &CellId,
+        wanted: &RecordsWanted,
+    ) -> Result<CellRecords, LinkError>;
+}

@@ -1,0 +1,219 @@
+//! A cell in this process: its containers, its listener, and its way to the board.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use kapell_api::client::{self, Options};
+use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
+use kapell_backend::process::ProcessContainers;
+use kapell_core::board::{CellId, CellState, Resources};
+use kapell_core::seams::Ids as _;
+use kapell_core::seat::Epoch;
+use kapell_node::cell::{Cell, CellSettings, LogOf, Parts};
+use kapell_node::link::http::HttpBoard;
+use kapell_node::system::{SystemClock, SystemIds};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::http::{self, Listen, Rep, Server, TlsFiles, Token};
+
+/// How long clients may go on with what they read when the cell ends.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// What a cell is to be.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Without it, the one that was used here before, or a new one.
+    pub(crate) id: Option<String>,
+    pub(crate) dir: PathBuf,
+    pub(crate) zone: String,
+    /// Where hosts listen, with commas between.
+    pub(crate) hosts: String,
+    pub(crate) token: Token,
+    pub(crate) listen: SocketAddr,
+    /// Where hosts reach it, `HOST:PORT`; without it, where it listens.
+    pub(crate) advertise: Option<String>,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) ca: Option<PathBuf>,
+    pub(crate) allowed_hosts: Vec<String>,
+    /// Without it, what the machine has.
+    pub(crate) memory_mb: Option<u32>,
+    pub(crate) disk_mb: Option<u32>,
+    pub(crate) containers: u32,
+    pub(crate) placement_tags: Vec<String>,
+    pub(crate) optional_placement_tags: Vec<String>,
+    pub(crate) settings: CellSettings,
+}
+
+/// A cell that works.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) cell: Cell,
+    running: JoinHandle<()>,
+    server: Server,
+}
+
+impl Agent {
+    pub(crate) async fn start(plan: Plan) -> anyhow::Result<Self> {
+        make_dir(&plan.dir)?;
+        let containers = ProcessContainers::open(&plan.dir)?;
+        let id = cell_id(&plan)?;
+        let late = Arc::new(Late { id: id.clone(), cell: OnceLock::new() });
+        let advertise = plan.advertise.clone().unwrap_or_else(|| plan.listen.to_string());
+        let listen = Listen {
+            address: plan.listen,
+            advertise: advertise.clone(),
+            token: plan.token.clone(),
+            tls: plan.tls.clone(),
+            ca: plan.ca.clone(),
+            allowed_hosts: plan.allowed_hosts.clone(),
+        };
+        let server = http::bind_cell(listen, Arc::<Late>::clone(&late)).await?;
+        let scheme = if plan.tls.is_some() { "https" } else { "http" };
+        let place = plan.advertise.clone().unwrap_or_else(|| server.local_addr().to_string());
+        let options = Options {
+            token: Some(client::Token::new(plan.token.as_str())),
+            ca: plan.ca.clone().or_else(|| plan.tls.as_ref().map(|tls| tls.cert.clone())),
+            ..Options::default()
+        };
+        let board = HttpBoard::new(&plan.hosts, options)?;
+        let (memory_mb, disk_mb) = (plan.memory_mb, plan.disk_mb);
+        let capacity = Resources {
+            memory_mb: memory_mb.unwrap_or_else(memory_of_machine),
+            disk_mb: disk_mb.unwrap_or_else(|| free_disk(&plan.dir)),
+            containers: plan.containers,
+        };
+        let advertise_host = host_of(&place, plan.listen.ip());
+        let (cell, running) = Cell::start(Parts {
+            id,
+            dir: plan.dir,
+            settings: plan.settings,
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(SystemIds),
+            containers: Arc::new(containers),
+            board: Arc::new(board),
+            capacity,
+            zone: plan.zone,
+            url: format!("{scheme}://{place}"),
+            advertise_host,
+            placement_tags: plan.placement_tags,
+            optional_placement_tags: plan.optional_placement_tags,
+        })
+        .await?;
+        let _first = late.cell.set(cell.clone());
+        let running = tokio::spawn(running.run());
+        Ok(Self { cell, running, server })
+    }
+
+    /// Ends the cell; its work is stopped or goes on.
+    pub(crate) async fn stop(self, stop_work: bool) {
+        self.cell.shutdown(stop_work);
+        // It ends or it panicked; either way it is over.
+        let _ended = self.running.await;
+        self.server.stop(GRACE).await;
+    }
+}
+
+/// Answers before there is a cell, which must know where it is reached before it is there.
+#[derive(Debug)]
+struct Late {
+    id: CellId,
+    cell: OnceLock<Cell>,
+}
+
+impl Late {
+    fn cell(&self) -> Result<&Cell, Problem> {
+        self.cell.get().ok_or_else(|| Problem {
+            code: "starting".to_owned(),
+            message: "this cell is being started".to_owned(),
+            details: json!({}),
+        })
+    }
+}
+
+impl Rep for Late {
+    fn id(&self) -> CellId {
+        self.id.clone()
+    }
+
+    fn state(&self, epoch: Epoch) -> Result<CellState, Problem> {
+        self.cell()?.state(epoch)
+    }
+
+    fn work(&self, epoch: Epoch, work: Work) -> Result<WorkAnswer, Problem> {
+        self.cell()?.work(epoch, work)
+    }
+
+    fn stop(&self, epoch: Epoch, stop: &Stop) -> Result<(), Problem> {
+        self.cell()?.stop(epoch, stop)
+    }
+
+    fn cancel(&self, epoch: Epoch, cancel: &Cancel) -> Result<(), Problem> {
+        self.cell()?.cancel(epoch, cancel)
+    }
+
+    fn evacuate(&self, epoch: Epoch) -> Result<(), Problem> {
+        self.cell()?.evacuate(epoch)
+    }
+
+    fn logs(&self, of: &LogOf) -> Vec<PathBuf> {
+        self.cell.get().map(|cell| cell.logs(of)).unwrap_or_default()
+    }
+
+    fn is_live(&self, of: &LogOf) -> bool {
+        self.cell.get().is_some_and(|cell| cell.is_live(of))
+    }
+}
+
+/// Others may pass through to what is theirs, and see nothing else.
+fn make_dir(dir: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let failed = || format!("cannot make `{}`", dir.display());
+    fs::create_dir_all(dir).with_context(failed)?;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o711)).with_context(failed)
+}
+
+/// The id that was given, or else the one that stands in the directory, or else a new one.
+fn cell_id(plan: &Plan) -> anyhow::Result<CellId> {
+    let path = plan.dir.join("cell-id");
+    let failed = || format!("cannot write `{}`", path.display());
+    let kept = fs::read_to_string(&path).ok().map(|text| text.trim().to_owned());
+    let id = match (&plan.id, kept) {
+        (Some(id), Some(kept)) if *id != kept => anyhow::bail!(
+            "`{}` belongs to the cell `{kept}`: leave --id out, or give another --dir for `{id}`",
+            plan.dir.display()
+        ),
+        (Some(id), _) => id.clone(),
+        (None, Some(kept)) => kept,
+        (None, None) => format!("cell-{:08x}", SystemIds.draw() & 0xffff_ffff),
+    };
+    let id = CellId::from(id);
+    if !id.is_valid() {
+        anyhow::bail!("`{id}` is no id of a cell: write letters, digits, `-` and `_`");
+    }
+    fs::write(&path, format!("{id}\n")).with_context(failed)?;
+    Ok(id)
+}
+
+fn host_of(place: &str, listen: IpAddr) -> String {
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    if host.is_empty() { listen.to_string() } else { host.trim_matches(['[', ']']).to_owned() }
+}
+
+fn memory_of_machine() -> u32 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kb = text.lines().find_map(|line| {
+        let rest = line.strip_prefix("MemTotal:")?;
+        rest.trim().trim_end_matches(" kB").parse::<u64>().ok()
+    });
+    kb.and_then(|kb| u32::try_from(kb / 1024).ok()).unwrap_or(1024)
+}
+
+fn free_disk(dir: &Path) -> u32 {
+    let free = kapell_node::system::free_bytes(dir).unwrap_or(1 << 30);
+    u32::try_from(free >> 20).unwrap_or(u32::MAX)
+}

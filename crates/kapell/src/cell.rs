@@ -1,0 +1,82 @@
+//! `kapell cell`: runs the work of hosts on this machine.
+
+use anyhow::Context as _;
+
+use crate::agent::{Agent, Plan};
+use crate::cli;
+use crate::config::Config;
+use crate::host::{log, signals::Signals};
+use crate::http::{self, TlsFiles, Token};
+use crate::remote::reach::LOCAL;
+use crate::say;
+
+pub(crate) fn run(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {
+    log::begin(args.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    let code = runtime.block_on(work(args, config));
+    runtime.shutdown_background();
+    code
+}
+
+async fn work(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {
+    let mut signals = Signals::catch()?;
+    let agent = Agent::start(plan(args, config)?).await?;
+    let stop = tokio::select! {
+        biased;
+        stop = signals.next() => stop,
+        () = agent.cell.evacuated() => {
+            agent.stop(false).await;
+            say("kapell cell: evacuated\n");
+            return Ok(0);
+        }
+    };
+    tokio::select! {
+        biased;
+        () = agent.stop(false) => {}
+        again = signals.next() => again.exit_at_once("kapell cell"),
+    }
+    say(&format!("kapell cell: stopped on {}; its work goes on\n", stop.name()));
+    Ok(0)
+}
+
+fn plan(args: &cli::Cell, config: &Config) -> anyhow::Result<Plan> {
+    let access = &args.access;
+    if !args.listen.ip().is_loopback() && access.tls_cert.is_none() {
+        return Err(http::Error::NeedsTls { address: args.listen }.into());
+    }
+    let tls = match (&access.tls_cert, &access.tls_key) {
+        (Some(cert), Some(key)) => Some(TlsFiles { cert: cert.clone(), key: key.clone() }),
+        _ => None,
+    };
+    let token = match std::env::var("KAPELL_TOKEN") {
+        Ok(text) if access.token_file.is_none() && !text.is_empty() => {
+            Token::parse(text.trim().as_bytes()).context("$KAPELL_TOKEN is no token")?
+        }
+        _ => {
+            let usual = config.state_dir.join("token");
+            Token::load(access.token_file.as_ref().unwrap_or(&usual))?
+        }
+    };
+    Ok(Plan {
+        id: args.id.clone(),
+        dir: args.dir.clone().unwrap_or_else(|| config.state_dir.join("cell")),
+        zone: args.zone.clone(),
+        hosts: args.url.clone().unwrap_or_else(|| LOCAL.to_owned()),
+        token,
+        listen: args.listen,
+        advertise: args.advertise.clone(),
+        tls,
+        ca: access.tls_ca.clone(),
+        allowed_hosts: access.allow_host.clone(),
+        memory_mb: args.memory,
+        disk_mb: args.disk,
+        containers: args.containers,
+        placement_tags: args.tag.clone(),
+        optional_placement_tags: args.optional_tag.clone(),
+        settings: config.cell.clone(),
+    })
+}

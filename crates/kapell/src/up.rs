@@ -1,0 +1,160 @@
+//! `kapell up`: a whole platform on this machine.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use kapell_api::client::{self, Client, Options};
+use serde_json::json;
+
+use crate::agent::{Agent, Plan};
+use crate::cli;
+use crate::config::Config;
+use crate::host::{self, Companion, Stop};
+use crate::http::Token;
+use crate::{print, say};
+
+/// The only cell.
+const CELL: &str = "local";
+/// How long being ready may take before somebody is told that it does.
+const PATIENCE: Duration = Duration::from_secs(30);
+const CONTAINERS: u32 = 4096;
+
+pub(crate) fn run(args: &cli::Up, config: &Config) -> anyhow::Result<u8> {
+    let began = Instant::now();
+    let dir = args.dir.clone().unwrap_or_else(|| config.state_dir.join("up"));
+    let dir =
+        std::path::absolute(&dir).with_context(|| format!("cannot find `{}`", dir.display()))?;
+    std::fs::create_dir_all(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
+    let host = cli::Host::local(&dir.join("store"), listen, args.log);
+    let up = Up { dir, demo: args.demo, began, config: config.clone(), agent: Mutex::default() };
+    host::run_with(&host, config, Some(&up))
+}
+
+/// The cell beside the host.
+#[derive(Debug)]
+struct Up {
+    dir: PathBuf,
+    demo: bool,
+    began: Instant,
+    config: Config,
+    agent: Mutex<Option<Agent>>,
+}
+
+#[async_trait]
+impl Companion for Up {
+    async fn begin(&self, local: SocketAddr, token: &Token) -> anyhow::Result<()> {
+        let url = format!("http://{local}");
+        let agent = Agent::start(Plan {
+            id: Some(CELL.to_owned()),
+            dir: self.dir.join("cell"),
+            zone: String::new(),
+            hosts: url.clone(),
+            token: token.clone(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            advertise: None,
+            tls: None,
+            ca: None,
+            allowed_hosts: Vec::new(),
+            memory_mb: None,
+            disk_mb: None,
+            containers: CONTAINERS,
+            placement_tags: Vec::new(),
+            optional_placement_tags: Vec::new(),
+            settings: self.config.cell.clone(),
+        })
+        .await?;
+        *self.agent() = Some(agent);
+        let options = Options {
+            token: Some(client::Token::new(token.as_str())),
+            patience: PATIENCE,
+            ..Options::default()
+        };
+        let client = Client::new(&url, options)?;
+        let greeting = Greeting { url, token: token.clone(), demo: self.demo, began: self.began };
+        tokio::spawn(greeting.say(client));
+        Ok(())
+    }
+
+    async fn end(&self, stop: Stop) {
+        let agent = self.agent().take();
+        let Some(agent) = agent else { return };
+        match stop {
+            Stop::Interrupt => agent.stop(true).await,
+            Stop::Terminate => {
+                agent.stop(false).await;
+                say("kapell up: work goes on; `kapell up` takes it up again\n");
+            }
+        }
+    }
+}
+
+impl Up {
+    fn agent(&self) -> std::sync::MutexGuard<'_, Option<Agent>> {
+        self.agent.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// What a person is told when all is there.
+struct Greeting {
+    url: String,
+    token: Token,
+    demo: bool,
+    began: Instant,
+}
+
+impl Greeting {
+    async fn say(self, client: Client) {
+        let mut told = false;
+        // The client waits for a leader by itself; the cell is there a moment later.
+        loop {
+            match client.cells().await {
+                Ok(cells) if !cells.is_empty() => break,
+                Ok(_) => {}
+                Err(error) if !told => {
+                    told = true;
+                    tracing::warn!(%error, "not ready yet");
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        if self.demo {
+            self.demonstrate(&client).await;
+        }
+        let Self { url, token, began, .. } = &self;
+        let try_these = if self.demo {
+            "  kapell lrp list\n  kapell logs -f demo/0\n  kapell lrp scale demo 5\n"
+        } else {
+            "  kapell task run --wait -- echo hello\n  kapell apply -f examples/lrp.yaml\n  kapell lrp list --watch\n"
+        };
+        print(&format!(
+            "kapell is up at {url} (ready in {} ms)\n\nOpen the page:\n  {url}/?token={}\n\nTry:\n{try_these}",
+            began.elapsed().as_millis(),
+            token.as_str()
+        ));
+    }
+
+    async fn demonstrate(&self, client: &Client) {
+        let script = "echo \"instance $INSTANCE_INDEX is up\"; while :; do date; sleep 1; done";
+        let demo = json!({
+            "process_guid": "demo",
+            "domain": "demo",
+            "instances": 3,
+            "memory_mb": 16,
+            "action": {"run": {"path": "/bin/sh", "args": ["-c", script]}},
+            "annotation": "from kapell up --demo",
+        });
+        let made = match serde_json::from_value(demo) {
+            Ok(lrp) => client.desire(&lrp).await.map(drop),
+            Err(_) => return,
+        };
+        if let Err(error) = made {
+            tracing::warn!(%error, "the demo could not be started");
+        }
+    }
+}

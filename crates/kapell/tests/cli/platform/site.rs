@@ -1,0 +1,235 @@
+//! A platform on this machine, and ways to ask it.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, LIMIT, Ran, eventually, try_eventually};
+use crate::census::{MARK, Process, marked};
+use crate::leadership::cluster::free_port;
+use crate::running::{Running, send};
+
+/// Something of ours in the environment of every instance, to find them by.
+pub(crate) const WORK: &str = "KAPELL_TEST_WORK";
+
+/// One `kapell up`, or what is left of it.
+pub(crate) struct Site {
+    pub(crate) bench: Bench,
+    pub(crate) port: u16,
+    pub(crate) running: Option<Running>,
+}
+
+/// An answer over HTTP.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", self.body);
+        self
+    }
+}
+
+impl Site {
+    /// A platform that is up, with its timers as they are.
+    pub(crate) fn up() -> Self {
+        Self::with(Bench::new(), &[])
+    }
+
+    /// A platform that is up, with other settings and more arguments.
+    pub(crate) fn with(bench: Bench, more: &[&str]) -> Self {
+        let mut site = Self { bench, port: free_port(), running: None };
+        site.start(more);
+        site
+    }
+
+    /// Starts it, again after it ended or was killed, and waits until it is ready.
+    pub(crate) fn start(&mut self, more: &[&str]) {
+        assert!(self.running.is_none(), "it runs already");
+        let port = self.port.to_string();
+        let dir = self.dir();
+        let dir = dir.to_str().expect("text");
+        let mut args = vec!["up", "--dir", dir, "--port", &port];
+        args.extend_from_slice(more);
+        let mut running = self.bench.start(&args);
+        running.until("http://");
+        self.running = Some(running);
+    }
+
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.bench.path("up")
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Kills it without a word; what it started goes on.
+    pub(crate) fn kill(&mut self) {
+        let running = self.running.take().expect("it runs");
+        running.signal(Signal::SIGKILL);
+        running.finish();
+    }
+
+    /// Asks it to end by a signal, and waits until it has.
+    pub(crate) fn end(&mut self, by: Signal) -> Ran {
+        let running = self.running.take().expect("it runs");
+        running.signal(by);
+        running.finish()
+    }
+
+    pub(crate) fn token(&self) -> String {
+        let token = self.bench.read("state/token");
+        token.trim().to_owned()
+    }
+
+    /// `kapell` with these arguments, against this platform.
+    pub(crate) fn kapell(&self, args: &[&str]) -> Ran {
+        let mut command = self.bench.kapell(args);
+        command.env("KAPELL_URL", self.url());
+        self.bench.run_command(command)
+    }
+
+    /// The same, and returns at once.
+    pub(crate) fn begin(&self, args: &[&str]) -> Running {
+        let mut command = self.bench.kapell(args);
+        command.env("KAPELL_URL", self.url());
+        self.bench.start_command(command)
+    }
+
+    /// Asks over HTTP. None if nobody answers.
+    pub(crate) fn try_ask(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Answer> {
+        ask(self.port, &self.token(), method, path, body)
+    }
+
+    #[track_caller]
+    pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+        self.try_ask(method, path, body).unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    }
+
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Value {
+        self.ask("GET", path, None).expect(200).json()
+    }
+
+    /// Desires a process that runs a shell script.
+    pub(crate) fn desire(&self, guid: &str, instances: u32, script: &str) {
+        self.ask("POST", "/v1/desired-lrps", Some(&self.lrp(guid, instances, script))).expect(201);
+    }
+
+    pub(crate) fn lrp(&self, guid: &str, instances: u32, script: &str) -> Value {
+        json!({
+            "process_guid": guid,
+            "domain": "test",
+            "instances": instances,
+            "action": {"run": {"path": "/bin/sh", "args": ["-c", script]}},
+            "env": [{"name": WORK, "value": self.mark()}],
+        })
+    }
+
+    fn mark(&self) -> String {
+        self.bench.dir().file_name().expect("a name").to_string_lossy().into_owned()
+    }
+
+    /// The instances of a process, by index.
+    #[track_caller]
+    pub(crate) fn instances(&self, guid: &str) -> Vec<Value> {
+        let list = self.get(&format!("/v1/actual-lrps?process_guid={guid}"));
+        let mut list = list.as_array().expect("a list").clone();
+        list.sort_by_key(|lrp| lrp["index"].as_u64());
+        list
+    }
+
+    /// Waits until exactly `count` instances are there and all are RUNNING.
+    #[track_caller]
+    pub(crate) fn all_run(&self, guid: &str, count: usize) -> Vec<Value> {
+        self.until(&format!("{count} of {guid} to run"), || {
+            let all = self.instances(guid);
+            let fine = all.len() == count && all.iter().all(|lrp| lrp["state"] == "RUNNING");
+            fine.then_some(all)
+        })
+    }
+
+    /// Waits; what the platform has said is told if that takes too long.
+    #[track_caller]
+    pub(crate) fn until<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
+        try_eventually(LIMIT, look).unwrap_or_else(|| {
+            let lrps = self.try_ask("GET", "/v1/actual-lrps", None).map(|it| it.body);
+            panic!("waited {LIMIT:?} for {what}; instances: {lrps:?}")
+        })
+    }
+
+    /// Every living process of the instances and tasks of this platform.
+    pub(crate) fn work(&self) -> Vec<Process> {
+        crate::census::with(WORK, &self.mark())
+    }
+
+    /// The shims of this platform.
+    pub(crate) fn shims(&self) -> Vec<Process> {
+        let dir = self.dir().display().to_string();
+        crate::census::running(|command| command.contains(&dir) && command.contains("kapell-shim"))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.running = None;
+        for process in self.shims().iter().chain(&self.work()) {
+            send(process.pid, Signal::SIGKILL);
+        }
+    }
+}
+
+/// One request over a connection of its own.
+pub(crate) fn ask(
+    port: u16,
+    token: &str,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> Option<Answer> {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    let (head, rest) = text.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    let body = if chunked { unchunked(rest)? } else { rest.to_owned() };
+    Some(Answer { status, body })
+}
+
+fn unchunked(mut rest: &str) -> Option<String> {
+    let mut whole = String::new();
+    loop {
+        let (size, more) = rest.split_once("\r\n")?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        if size == 0 {
+            return Some(whole);
+        }
+        whole.push_str(more.get(..size)?);
+        rest = more.get(size + 2..)?;
+    }
+}
