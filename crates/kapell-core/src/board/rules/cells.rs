@@ -73,6 +73,7 @@ impl Step<'_, '_> {
             return Err(refused("crash here", lrp));
         }
         let dance = crash::dance(before.as_ref(), self.now, self.settings);
+        let was_known = before.is_some();
         let after = match before {
             Some(lrp) => stepped(lrp, dance.state, None, self.now),
             None => ActualLrp {
@@ -85,7 +86,9 @@ impl Step<'_, '_> {
             crash_reason: Some(text::reason(reason)),
             ..after
         });
-        if dance.state == ActualState::Unclaimed {
+        if was_known && !self.wants(key) {
+            self.retire_one(key);
+        } else if dance.state == ActualState::Unclaimed {
             self.start_if_wanted(key);
         }
         Ok(())
@@ -113,7 +116,7 @@ impl Step<'_, '_> {
             }
         }
         self.put(unclaimed(lrp, self.now));
-        self.start_if_wanted(key);
+        self.start_or_retire(key);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ mod tasks;
 
 use super::actual::{ActualLrp, LrpKey};
 use super::draft::Draft;
-use super::request::{Effect, Refusal, Reply, Report, Request, Verdict};
+use super::request::{Effect, Refusal, Reply, Report, Request, Retirement, Verdict};
 use super::settings::Settings;
 use crate::board::ids::CellId;
 use crate::seams::Timestamp;
@@ -128,6 +128,20 @@ impl Step<'_, '_> {
         if self.wants(key) {
             self.effects.push(Effect::Start { key: key.clone() });
         }
+    }
+
+    /// What waits for a start that nobody wants any more is only in the way.
+    fn start_or_retire(&mut self, key: &LrpKey) {
+        if self.wants(key) {
+            self.effects.push(Effect::Start { key: key.clone() });
+        } else {
+            self.retire_one(key);
+        }
+    }
+
+    fn retire_one(&mut self, key: &LrpKey) {
+        let why = Retirement::Explicit;
+        self.effects.push(Effect::Next(Request::Retire { key: key.clone(), why }));
     }
 
     fn put(&mut self, lrp: ActualLrp) {

@@ -1,5 +1,5 @@
 use super::world::*;
-use crate::board::request::Report;
+use crate::board::request::{Report, Retirement};
 use crate::board::*;
 
 fn claim() -> Report {
@@ -199,5 +199,18 @@ fn a_cell_gives_up_what_never_ran() {
         refusal(&mut World::desiring(1).with(lrp), unclaim());
     }
     let mut world = World::new().with(claimed("a", "x"));
-    assert_eq!(world.report("a", unclaim()).unwrap().effects, [], "nobody wants it");
+    assert_eq!(world.report("a", unclaim()).unwrap().effects, [retire()], "nobody wants it");
+}
+
+#[test]
+fn what_crashes_after_it_was_deleted_goes_even_in_a_domain_that_is_not_fresh() {
+    for lrp in [claimed("a", "x"), running("a", "x")] {
+        let mut world = World::new().with(lrp);
+        assert_eq!(world.report("a", crashes()).unwrap().effects, [retire()]);
+    }
+}
+
+fn retire() -> Effect {
+    let key = LrpKey { process_guid: "web".into(), index: 0 };
+    Effect::Next(Request::Retire { key, why: Retirement::Explicit })
 }

@@ -1,0 +1,51 @@
+//! When convergence is to look again.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kapell_core::seams::Timestamp;
+use tokio::sync::Notify;
+
+#[derive(Debug, Default)]
+pub(super) struct Alarm {
+    wanted: Mutex<Wanted>,
+    rung: Notify,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) at_once: bool,
+    pub(super) due: Option<Timestamp>,
+}
+
+impl Alarm {
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn at_once(&self) {
+        self.wanted().at_once = true;
+        self.rung.notify_one();
+    }
+
+    pub(super) fn no_later_than(&self, due: Timestamp) {
+        let mut wanted = self.wanted();
+        if wanted.due.is_none_or(|at| due < at) {
+            wanted.due = Some(due);
+            self.rung.notify_one();
+        }
+    }
+
+    pub(super) fn look(&self) -> Wanted {
+        *self.wanted()
+    }
+
+    /// Whatever is wanted from now on counts anew.
+    pub(super) fn clear(&self) {
+        *self.wanted() = Wanted::default();
+    }
+
+    /// Waits until something else is wanted.
+    pub(super) async fn rung(&self) {
+        self.rung.notified().await;
+    }
+}

@@ -1,0 +1,371 @@
+//! The way to ask a board.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use kapell_api::v1::{CellRecords, CellView, Problem, RecordsWanted, Welcome};
+use kapell_core::board::{
+    CellId, CellPresence, Effect, Event, InstanceGuid, RecordKey, Records, Refusal, Reply, Request,
+    Resources, Settings, Task, TaskState, shard_of,
+};
+use kapell_core::seams::{Clock, Ids};
+use kapell_core::seat::Epoch;
+use kapell_store::model::SHARDS;
+use tokio::sync::{mpsc, oneshot};
+
+use super::alarm::Alarm;
+use super::hub::{EventId, Hub, Subscription};
+use super::lanes::{Answer, Asked, Door};
+use super::meters::Meters;
+use super::orders::Order;
+use super::presence::Presences;
+use super::sheet::Sheet;
+use crate::auctioneer::{Start, Starts};
+use crate::elections::Tenure;
+use crate::link::{CellLink, LinkError};
+
+/// How long a cell may take to take the word to evacuate.
+const EVACUATE_LIMIT: Duration = Duration::from_secs(5);
+
+/// A way to ask the board. Cheap to clone; of use for as long as its leader leads.
+#[derive(Debug, Clone)]
+pub struct Board {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) tenure: Tenure,
+    pub(super) settings: Settings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn Ids>,
+    pub(super) cells: Arc<dyn CellLink>,
+    pub(super) sheets: Vec<RwLock<Sheet>>,
+    pub(super) doors: Vec<Door>,
+    pub(super) presences: Presences,
+    pub(super) hub: Arc<Hub>,
+    pub(super) alarm: Alarm,
+    pub(super) starts: Starts,
+    pub(super) orders: mpsc::Sender<Order>,
+    pub(super) callbacks: mpsc::Sender<Box<Task>>,
+    pub(super) meters: Meters,
+}
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Declined {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Too much is waiting already; nothing was decided.
+    #[error("the board has too much to do: ask again")]
+    Busy,
+    /// The seat is lost. Whether it was carried out is not known.
+    #[error("this host does not lead any more")]
+    NotLeading,
+}
+
+impl Board {
+    pub(super) fn new(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared) }
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        self.shared.tenure.epoch()
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// Whether its leader still leads. Who does not shows nothing and decides nothing.
+    pub fn may_act(&self) -> bool {
+        self.shared.tenure.may_act()
+    }
+
+    /// A name for a container that no other ever had.
+    pub fn draw_instance_guid(&self) -> InstanceGuid {
+        InstanceGuid::drawn(self.shared.ids.draw(), self.shared.ids.draw())
+    }
+
+    /// Decides a request; answers when it is committed.
+    pub async fn ask(&self, request: Request) -> Result<Reply, Declined> {
+        let door = self.door(&request);
+        let (answer, answered) = oneshot::channel();
+        let asked = door.ask(Asked { request, answer: Some(answer) });
+        asked.inspect_err(|declined| {
+            let busy = *declined == Declined::Busy;
+            Meters::add(&self.shared.meters.busy, usize::from(busy));
+        })?;
+        answered.await.unwrap_or(Err(Declined::NotLeading))
+    }
+
+    /// Looks at the committed records of the shard where `partition` (a guid or a domain) lies.
+    pub fn look<T>(&self, partition: &str, at: impl FnOnce(&Records) -> T) -> T {
+        at(self.sheet(shard_of(partition, SHARDS)).records())
+    }
+
+    /// Looks at the committed records of each shard in turn.
+    pub fn look_at_all(&self, mut at: impl FnMut(&Records)) {
+        for shard in 0..SHARDS {
+            at(self.sheet(shard).records());
+        }
+    }
+
+    /// A cell says that it is there.
+    pub fn present(&self, presence: CellPresence) -> Welcome {
+        let cell_id = presence.cell_id.clone();
+        let news = self.shared.presences.present(presence, self.shared.clock.now());
+        if news.changed {
+            self.shared.hub.publish([(Event::Cell { cell_id, present: true }, 0)]);
+        }
+        if news.room {
+            self.shared.starts.room();
+        }
+        let ttl = self.shared.settings.presence_ttl.as_millis();
+        Welcome { epoch: self.epoch(), ttl_ms: u64::try_from(ttl).unwrap_or(u64::MAX) }
+    }
+
+    /// A cell says that it goes.
+    pub fn leave(&self, cell_id: &CellId) {
+        if self.shared.presences.leave(cell_id) {
+            self.lost([cell_id.clone()]);
+        }
+    }
+
+    /// Tells of cells that are there no more, and has what they held looked after at once.
+    pub(super) fn lost(&self, cells: impl IntoIterator<Item = CellId>) {
+        let gone = |cell_id| (Event::Cell { cell_id, present: false }, 0);
+        self.shared.hub.publish(cells.into_iter().map(gone));
+        self.shared.alarm.at_once();
+    }
+
+    pub fn cell(&self, cell_id: &CellId) -> Option<CellPresence> {
+        self.shared.presences.get(cell_id)
+    }
+
+    /// The cells that are there, and those that this leader still waits for, by id.
+    pub fn cells(&self) -> Vec<CellView> {
+        let now = self.shared.clock.now();
+        let mut views = BTreeMap::new();
+        for heard in self.shared.presences.heard() {
+            let state = if heard.presence.evacuating { "evacuating" } else { "present" };
+            let ago = u64::try_from(now.since(heard.at).as_millis()).unwrap_or(u64::MAX);
+            let id = heard.presence.cell_id.clone();
+            views.insert(id, self.view(heard.presence, state, Some(ago)));
+        }
+        for id in self.shared.presences.awaited() {
+            let view = self.view(unheard(&id), "awaited", None);
+            views.entry(id).or_insert(view);
+        }
+        views.into_values().collect()
+    }
+
+    fn view(&self, presence: CellPresence, state: &str, heard_ms_ago: Option<u64>) -> CellView {
+        let (mut lrps, mut tasks) = (0, 0);
+        for shard in 0..SHARDS {
+            let sheet = self.sheet(shard);
+            for key in sheet.of_cell(&presence.cell_id) {
+                match key {
+                    RecordKey::Instance(_) | RecordKey::Evacuating(_) => lrps += 1,
+                    RecordKey::Task(guid) => {
+                        let task = sheet.records().tasks.get(guid);
+                        tasks += u32::from(task.is_some_and(|it| it.state == TaskState::Running));
+                    }
+                    RecordKey::Desired(_) | RecordKey::Domain(_) => {}
+                }
+            }
+        }
+        CellView { presence, state: state.to_owned(), heard_ms_ago, lrps, tasks }
+    }
+
+    /// Every record that a cell asks for or that names it.
+    pub fn records(&self, cell_id: &CellId, wanted: &RecordsWanted) -> CellRecords {
+        let mut keys: Vec<BTreeSet<RecordKey>> = Vec::new();
+        for shard in 0..SHARDS {
+            keys.push(self.sheet(shard).of_cell(cell_id).cloned().collect());
+        }
+        let lrps = wanted
+            .lrps
+            .iter()
+            .flat_map(|key| [RecordKey::Instance(key.clone()), RecordKey::Evacuating(key.clone())]);
+        let tasks = wanted.tasks.iter().map(|guid| RecordKey::Task(guid.clone()));
+        for key in lrps.chain(tasks) {
+            let shard = usize::from(shard_of(key.partition(), SHARDS));
+            keys[shard].insert(key);
+        }
+        let mut found = CellRecords { epoch: self.epoch(), ..CellRecords::default() };
+        for (shard, keys) in (0..SHARDS).zip(keys) {
+            let sheet = self.sheet(shard);
+            let records = sheet.records();
+            for key in keys {
+                match key {
+                    RecordKey::Instance(key) => {
+                        found.instances.extend(records.instances.get(&key).cloned());
+                    }
+                    RecordKey::Evacuating(key) => {
+                        found.evacuating.extend(records.evacuating.get(&key).cloned());
+                    }
+                    RecordKey::Task(guid) => found.tasks.extend(records.tasks.get(&guid).cloned()),
+                    RecordKey::Desired(_) | RecordKey::Domain(_) => {}
+                }
+            }
+        }
+        found
+    }
+
+    /// Tells a cell to evacuate.
+    pub async fn evacuate(&self, cell_id: &CellId) -> Result<(), LinkError> {
+        let Some(presence) = self.cell(cell_id) else {
+            let message = format!("cell `{cell_id}` is not present: see the list of cells");
+            let code = "not_found".to_owned();
+            return Err(LinkError::Refused(Problem { code, message, details: ().into() }));
+        };
+        let told = self.shared.cells.evacuate(&presence, self.epoch());
+        tokio::time::timeout(EVACUATE_LIMIT, told).await.unwrap_or_else(|_| {
+            let why = format!("cell `{cell_id}` did not answer within {EVACUATE_LIMIT:?}");
+            Err(LinkError::NoAnswer(why))
+        })
+    }
+
+    /// The id of the last event. Whoever reads it before looking has missed nothing after it.
+    pub fn last_event(&self) -> EventId {
+        self.shared.hub.last()
+    }
+
+    /// Everything after an event, or from now on.
+    pub fn events(&self, after: Option<EventId>) -> Subscription {
+        self.shared.hub.subscribe(after)
+    }
+}
+
+/// What the board's own parts use.
+impl Board {
+    fn door(&self, request: &Request) -> &Door {
+        &self.shared.doors[usize::from(shard_of(request.partition(), SHARDS))]
+    }
+
+    /// Asks without waiting for an answer. However much waits, it is not turned away.
+    pub(crate) fn ask_itself(&self, request: Request) {
+        // The seat is lost: the next leader finds it in convergence.
+        drop(self.door(&request).ask_inside(Asked { request, answer: None }));
+    }
+
+    /// Asks without being turned away.
+    pub(crate) fn ask_inside(&self, request: Request) -> oneshot::Receiver<Answer> {
+        let (answer, answered) = oneshot::channel();
+        let door = self.door(&request);
+        // The sender is dropped then, which is an answer too.
+        drop(door.ask_inside(Asked { request, answer: Some(answer) }));
+        answered
+    }
+
+    /// Lets happen what follows from a commit.
+    pub(super) fn perform(&self, effect: Effect) {
+        match effect {
+            Effect::Start { key } => self.shared.starts.add(Start::Lrp(key)),
+            Effect::StartTask { task_guid } => self.shared.starts.add(Start::Task(task_guid)),
+            Effect::Stop { key, instance } => self.order(Order::Stop { key, instance }),
+            Effect::CancelTask { task_guid, instance } => {
+                self.order(Order::Cancel { task_guid, instance });
+            }
+            Effect::Next(request) => self.ask_itself(request),
+            Effect::CallBack { task } => {
+                if self.shared.callbacks.try_send(task).is_err() {
+                    Meters::add(&self.shared.meters.callbacks_failed, 1);
+                }
+            }
+        }
+    }
+
+    /// What finds no place is made up for by convergence and by the cell's own poll.
+    fn order(&self, order: Order) {
+        if self.shared.orders.try_send(order).is_err() {
+            Meters::add(&self.shared.meters.orders_failed, 1);
+        }
+    }
+
+    pub(super) fn sheet(&self, shard: u16) -> RwLockReadGuard<'_, Sheet> {
+        let sheet = &self.shared.sheets[usize::from(shard)];
+        sheet.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For the keeper of the shard only.
+    pub(super) fn sheet_to_change(&self, shard: u16) -> RwLockWriteGuard<'_, Sheet> {
+        let sheet = &self.shared.sheets[usize::from(shard)];
+        sheet.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tenure(&self) -> &Tenure {
+        &self.shared.tenure
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.shared.clock.as_ref()
+    }
+
+    pub(crate) fn link(&self) -> &Arc<dyn CellLink> {
+        &self.shared.cells
+    }
+
+    pub(super) fn presences(&self) -> &Presences {
+        &self.shared.presences
+    }
+
+    /// Every cell that a record names.
+    pub(super) fn named_cells(&self) -> BTreeSet<CellId> {
+        let mut named = BTreeSet::new();
+        for shard in 0..SHARDS {
+            named.extend(self.sheet(shard).cells().cloned());
+        }
+        named
+    }
+
+    /// The cells that may be given work.
+    pub(crate) fn takers(&self) -> Vec<CellPresence> {
+        let heard = self.shared.presences.heard();
+        heard.into_iter().map(|heard| heard.presence).filter(|cell| !cell.evacuating).collect()
+    }
+
+    /// Whether cells may still come that were there before this leader.
+    pub(crate) fn awaits_cells(&self) -> bool {
+        self.shared.presences.in_grace(self.shared.clock.now())
+    }
+
+    pub(super) fn hub(&self) -> &Hub {
+        &self.shared.hub
+    }
+
+    pub(super) fn alarm(&self) -> &Alarm {
+        &self.shared.alarm
+    }
+
+    pub(crate) fn starts(&self) -> &Starts {
+        &self.shared.starts
+    }
+
+    pub(crate) fn meters(&self) -> &Meters {
+        &self.shared.meters
+    }
+
+    /// How many requests wait: those of others, and the board's own.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let waiting = self.shared.doors.iter().map(Door::waiting);
+        waiting.fold((0, 0), |sum, door| (sum.0 + door.0, sum.1 + door.1))
+    }
+}
+
+/// What is known of a cell that has not been heard of.
+fn unheard(cell_id: &CellId) -> CellPresence {
+    CellPresence {
+        cell_id: cell_id.clone(),
+        url: String::new(),
+        zone: String::new(),
+        capacity: Resources::default(),
+        rootfs_schemes: Vec::new(),
+        placement_tags: Vec::new(),
+        optional_placement_tags: Vec::new(),
+        evacuating: false,
+        version: String::new(),
+    }
+}

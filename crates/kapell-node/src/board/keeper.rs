@@ -1,0 +1,228 @@
+//! The keeper of one shard: the only one that changes its records.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kapell_core::board::{Draft, Refusal, decide};
+use kapell_store::Store;
+use kapell_store::model::{Commit, Fence, Limits, Shard};
+use tokio_util::sync::CancellationToken;
+
+use super::apply;
+use super::group::{Decided, Fit, Group};
+use super::handle::{Board, Declined};
+use super::lanes::{Asked, Lanes};
+use super::meters::Meters;
+use crate::elections::chain;
+
+/// Between a commit of unknown outcome and the same one again.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How many requests are decided in one go: others want to be served as well.
+const MOST_REQUESTS: usize = 1024;
+/// How long a commit under way may take after the word to stop.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub(super) struct Keeper {
+    board: Board,
+    shard: Shard,
+    /// What the next commit must name.
+    fence: Fence,
+    limits: Limits,
+    lanes: Lanes,
+    /// Decided already, but it did not fit into the last group.
+    put_off: Option<Asked>,
+    stop: CancellationToken,
+}
+
+/// How a commit ended.
+enum Landing {
+    Landed,
+    /// We were told to stop; whether it landed nobody knows.
+    Stopped,
+}
+
+/// What became of one request while a group is formed.
+enum Formed {
+    Goes,
+    Waits(Asked),
+}
+
+impl Keeper {
+    pub(super) fn new(
+        board: Board,
+        shard: Shard,
+        fence: Fence,
+        lanes: Lanes,
+        stop: CancellationToken,
+    ) -> Self {
+        let limits = board.tenure().store().limits();
+        Self { board, shard, fence, limits, lanes, put_off: None, stop }
+    }
+
+    /// Decides and commits until it is told to stop.
+    pub(super) async fn run(mut self) -> Result<(), String> {
+        while let Some(first) = self.next().await {
+            // A store in memory never makes us wait, and then nobody else gets a turn.
+            tokio::task::coop::consume_budget().await;
+            if !self.board.may_act() {
+                first.answer(Err(Declined::NotLeading));
+                continue;
+            }
+            let group = self.form(first);
+            if group.is_empty() {
+                continue;
+            }
+            match self.commit(&group).await {
+                Ok(Landing::Landed) => apply::landed(&self.board, self.shard, group),
+                Ok(Landing::Stopped) => {
+                    let_go(group);
+                    return Ok(());
+                }
+                Err(why) => {
+                    let_go(group);
+                    return Err(why);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Option<Asked> {
+        if self.stop.is_cancelled() {
+            return None;
+        }
+        if let Some(asked) = self.put_off.take() {
+            return Some(asked);
+        }
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            asked = self.lanes.next() => asked,
+        }
+    }
+
+    /// Decides what waits, as much of it as goes into one commit.
+    fn form(&mut self, first: Asked) -> Group {
+        let mut group = Group::new(self.limits);
+        let mut next = Some(first);
+        let mut left = MOST_REQUESTS;
+        while let Some(asked) = next {
+            match self.join(&mut group, asked) {
+                Formed::Goes => {}
+                Formed::Waits(asked) => {
+                    self.put_off = Some(asked);
+                    break;
+                }
+            }
+            left -= 1;
+            next = if left == 0 { None } else { self.lanes.try_next() };
+        }
+        group
+    }
+
+    fn join(&self, group: &mut Group, asked: Asked) -> Formed {
+        let (verdict, own) = {
+            let sheet = self.board.sheet(self.shard.number);
+            let mut draft = Draft::new(sheet.records(), group.changes());
+            let now = self.board.clock().wall();
+            let verdict = decide(&mut draft, &asked.request, now, self.board.settings());
+            (verdict, draft.into_changes())
+        };
+        let (answer, effects) = match verdict {
+            Err(refusal) => (Err(refusal.into()), Vec::new()),
+            Ok(verdict) => match if own.is_empty() { Fit::Fits } else { group.join(own) } {
+                Fit::Fits => (Ok(verdict.reply), verdict.effects),
+                Fit::Later => return Formed::Waits(asked),
+                Fit::Never(why) => {
+                    (Err(Refusal::Invalid { problems: vec![why] }.into()), Vec::new())
+                }
+            },
+        };
+        let meters = self.board.meters();
+        Meters::add(if answer.is_ok() { &meters.decided } else { &meters.refused }, 1);
+        let decided = Decided { asked, answer, effects };
+        if group.is_empty() {
+            // It rests on nothing but what is committed.
+            apply::settle(&self.board, decided);
+        } else {
+            group.push(decided);
+        }
+        Formed::Goes
+    }
+
+    /// Sends the group until it is known to have landed.
+    async fn commit(&mut self, group: &Group) -> Result<Landing, String> {
+        let ops = group.ops();
+        let store = Arc::clone(self.board.tenure().store());
+        let begun = self.board.clock().now();
+        let mut pause = FIRST_PAUSE;
+        let mut sent_before = false;
+        loop {
+            let sent = store.commit(self.shard, self.fence, &ops);
+            let answer = tokio::select! {
+                biased;
+                answer = sent => answer,
+                why = self.board.tenure().lost() => return Err(self.unseated(&why.to_string())),
+                () = patience(&self.stop) => return Ok(Landing::Stopped),
+            };
+            match answer {
+                Ok(Commit::Done) => break,
+                // Only a try of our own can have moved it there.
+                Ok(Commit::Fenced(at)) if sent_before && at == self.fence.next() => break,
+                Ok(Commit::Fenced(at)) => return Err(self.deposed(at, store.as_ref())),
+                Err(_) if self.stop.is_cancelled() => return Ok(Landing::Stopped),
+                Err(error) if error.may_pass() && self.board.may_act() => {
+                    let (shard, error) = (self.shard, chain(&error));
+                    tracing::warn!(%shard, error, "a commit has no answer; sending it again");
+                }
+                Err(error) => {
+                    return Err(format!(
+                        "a commit to shard {} failed: {}",
+                        self.shard,
+                        chain(&error)
+                    ));
+                }
+            }
+            sent_before = true;
+            Meters::add(&self.board.meters().resent, 1);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            if !self.board.may_act() {
+                return Err(self.unseated("it may not act any more"));
+            }
+        }
+        self.fence = self.fence.next();
+        let meters = self.board.meters();
+        Meters::add(&meters.commits, 1);
+        Meters::add(&meters.commit_ops, ops.len());
+        Meters::add_time(&meters.commit_micros, self.board.clock().now().since(begun));
+        Ok(Landing::Landed)
+    }
+
+    fn unseated(&self, why: &str) -> String {
+        format!("the seat was lost before a commit to shard {} landed: {why}", self.shard)
+    }
+
+    fn deposed(&self, at: Fence, store: &dyn Store) -> String {
+        let (shard, ours) = (self.shard, self.fence);
+        let name = store.name();
+        format!(
+            "deposed: the fence of shard {shard} in {name} stands at {at}, ours is {ours}: \
+             another host leads"
+        )
+    }
+}
+
+/// Nobody knows what became of these; the next leader will.
+fn let_go(group: Group) {
+    for decided in group.into_decided() {
+        decided.asked.answer(Err(Declined::NotLeading));
+    }
+}
+
+async fn patience(stop: &CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(STOP_GRACE).await;
+}

@@ -1,0 +1,148 @@
+//! Which cells are there. Kept in memory only: a new leader waits for them to say so again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kapell_core::board::{CellId, CellPresence};
+use kapell_core::seams::Moment;
+
+#[derive(Debug)]
+pub(super) struct Presences {
+    ttl: Duration,
+    cells: Mutex<Cells>,
+}
+
+#[derive(Debug)]
+struct Cells {
+    heard: BTreeMap<CellId, Heard>,
+    awaited: BTreeSet<CellId>,
+    /// Known to be away: they left, or were not heard of for too long.
+    gone: BTreeSet<CellId>,
+    /// Until then every cell that a record names counts as present unless it is gone.
+    grace_until: Moment,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Heard {
+    pub(super) presence: CellPresence,
+    pub(super) at: Moment,
+}
+
+/// What a presence told us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct News {
+    /// It says something else than before, or for the first time.
+    pub(super) changed: bool,
+    /// More work may fit than before.
+    pub(super) room: bool,
+}
+
+impl Presences {
+    pub(super) fn new(ttl: Duration, now: Moment, awaited: BTreeSet<CellId>) -> Self {
+        let cells = Cells {
+            heard: BTreeMap::new(),
+            awaited,
+            gone: BTreeSet::new(),
+            grace_until: now.after(ttl),
+        };
+        Self { ttl, cells: Mutex::new(cells) }
+    }
+
+    fn cells(&self) -> MutexGuard<'_, Cells> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn present(&self, presence: CellPresence, now: Moment) -> News {
+        let mut cells = self.cells();
+        cells.awaited.remove(&presence.cell_id);
+        cells.gone.remove(&presence.cell_id);
+        let id = presence.cell_id.clone();
+        let room_now = !presence.evacuating;
+        let capacity = presence.capacity;
+        let heard = Heard { presence, at: now };
+        let presence = heard.presence.clone();
+        match cells.heard.insert(id, heard) {
+            None => News { changed: true, room: room_now },
+            Some(before) => {
+                let had = before.presence.capacity;
+                let more = capacity.memory_mb > had.memory_mb
+                    || capacity.disk_mb > had.disk_mb
+                    || capacity.containers > had.containers
+                    || before.presence.evacuating;
+                let changed = before.presence != presence;
+                News { changed, room: room_now && changed && more }
+            }
+        }
+    }
+
+    /// Whether the cell was there.
+    pub(super) fn leave(&self, cell_id: &CellId) -> bool {
+        let mut cells = self.cells();
+        cells.gone.insert(cell_id.clone());
+        let awaited = cells.awaited.remove(cell_id);
+        cells.heard.remove(cell_id).is_some() || awaited
+    }
+
+    /// Forgets the cells whose time is over, and says which.
+    pub(super) fn expire(&self, now: Moment) -> Vec<CellId> {
+        let mut cells = self.cells();
+        let mut lost = Vec::new();
+        cells.heard.retain(|id, heard| {
+            let stays = now < heard.at.after(self.ttl);
+            if !stays {
+                lost.push(id.clone());
+            }
+            stays
+        });
+        if now >= cells.grace_until {
+            lost.extend(std::mem::take(&mut cells.awaited));
+        }
+        cells.gone.extend(lost.iter().cloned());
+        lost
+    }
+
+    /// Nobody could be heard: everybody has a whole time to live again.
+    pub(super) fn forgive(&self, now: Moment) {
+        let mut cells = self.cells();
+        for heard in cells.heard.values_mut() {
+            heard.at = now;
+        }
+        cells.grace_until = now.after(self.ttl);
+    }
+
+    /// When the next cell may be lost.
+    pub(super) fn next_expiry(&self) -> Option<Moment> {
+        let cells = self.cells();
+        let heard = cells.heard.values().map(|heard| heard.at.after(self.ttl)).min();
+        let awaited = (!cells.awaited.is_empty()).then_some(cells.grace_until);
+        heard.into_iter().chain(awaited).min()
+    }
+
+    /// All that count as present, `named` being the cells that records name: those that take
+    /// up what the leader before us gave them may not have said yet that they are there.
+    pub(super) fn counted(&self, named: BTreeSet<CellId>, now: Moment) -> BTreeSet<CellId> {
+        let cells = self.cells();
+        let mut counted = if now < cells.grace_until { named } else { BTreeSet::new() };
+        counted.retain(|cell| !cells.gone.contains(cell));
+        counted.extend(cells.heard.keys().chain(&cells.awaited).cloned());
+        counted
+    }
+
+    pub(super) fn get(&self, cell_id: &CellId) -> Option<CellPresence> {
+        self.cells().heard.get(cell_id).map(|heard| heard.presence.clone())
+    }
+
+    pub(super) fn heard(&self) -> Vec<Heard> {
+        self.cells().heard.values().cloned().collect()
+    }
+
+    pub(super) fn awaited(&self) -> BTreeSet<CellId> {
+        self.cells().awaited.clone()
+    }
+
+    /// Whether cells may still come that were there before this leader.
+    pub(super) fn in_grace(&self, now: Moment) -> bool {
+        now < self.cells().grace_until
+    }
+}

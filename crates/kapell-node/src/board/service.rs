@@ -1,0 +1,197 @@
+//! The board as a service: loads, listens, and runs until its stage ends.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, RwLock};
+
+use async_trait::async_trait;
+use kapell_core::board::{ActualState, CellId, Settings, Task, TaskState};
+use kapell_core::seams::{Clock, Ids};
+use kapell_store::model::Shard;
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::alarm::Alarm;
+use super::callback::{self, Callbacks};
+use super::handle::{Board, Shared};
+use super::hub::Hub;
+use super::keeper::Keeper;
+use super::lanes::{Lanes, lanes};
+use super::load::{Loaded, load};
+use super::meters::Meters;
+use super::orders::{self, Order};
+use super::presence::Presences;
+use super::slot::{BoardSlot, Shown};
+use super::{convergence, watcher};
+use crate::auctioneer::{self, Start, Starts};
+use crate::conductor::{Running, Service, Stage};
+use crate::link::CellLink;
+
+/// What a board is made of.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    pub settings: Settings,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub cells: Arc<dyn CellLink>,
+    pub callbacks: Arc<dyn Callbacks>,
+    /// Where the board is shown while it is there.
+    pub slot: BoardSlot,
+}
+
+/// Runs the board and its auctioneer, whose queue holds what the board's commits call for.
+#[derive(Debug)]
+pub struct BoardService {
+    parts: Parts,
+}
+
+/// What is taken in by the tasks of a board.
+struct Inlets {
+    lanes: Vec<Lanes>,
+    orders: mpsc::Receiver<Order>,
+    callbacks: mpsc::Receiver<Box<Task>>,
+}
+
+/// The end of a part of the board: by itself only keepers may end, when they are told to.
+type Ended = Result<(), String>;
+
+impl BoardService {
+    pub const fn new(parts: Parts) -> Self {
+        Self { parts }
+    }
+
+    fn build(&self, stage: &Stage, loaded: Loaded) -> (Board, Inlets) {
+        let parts = &self.parts;
+        let named: BTreeSet<CellId> =
+            loaded.sheets.iter().flat_map(|sheet| sheet.cells().cloned()).collect();
+        let (doors, lanes) = loaded.sheets.iter().map(|_| lanes()).unzip();
+        let (order, orders) = mpsc::channel(orders::WAITING);
+        let (call, callbacks) = mpsc::channel(callback::WAITING);
+        let meters = Meters::default();
+        Meters::add(&meters.undecodable, loaded.undecodable);
+        let ttl = parts.settings.presence_ttl;
+        let board = Board::new(Shared {
+            tenure: stage.tenure.clone(),
+            settings: parts.settings.clone(),
+            clock: Arc::clone(&parts.clock),
+            ids: Arc::clone(&parts.ids),
+            cells: Arc::clone(&parts.cells),
+            sheets: loaded.sheets.into_iter().map(RwLock::new).collect(),
+            doors,
+            presences: Presences::new(ttl, parts.clock.now(), named),
+            hub: Arc::new(Hub::new(stage.tenure.epoch())),
+            alarm: Alarm::default(),
+            starts: Starts::default(),
+            orders: order,
+            callbacks: call,
+            meters,
+        });
+        (board, Inlets { lanes, orders, callbacks })
+    }
+
+    fn spawn(
+        &self,
+        stage: &Stage,
+        board: &Board,
+        inlets: Inlets,
+    ) -> Result<JoinSet<Ended>, String> {
+        let mut tasks = JoinSet::new();
+        let shards: Vec<Shard> = Shard::all(stage.tenure.seat()).collect();
+        if stage.fences.len() != shards.len() {
+            let (is, want) = (stage.fences.len(), shards.len());
+            return Err(format!("the store has fences for {is} shards, and not for {want}"));
+        }
+        for ((shard, fence), lanes) in shards.into_iter().zip(&stage.fences).zip(inlets.lanes) {
+            let keeper = Keeper::new(board.clone(), shard, *fence, lanes, stage.stop.clone());
+            tasks.spawn(keeper.run());
+        }
+        let stop = &stage.stop;
+        until(stop, &mut tasks, watcher::run(board.clone()));
+        until(stop, &mut tasks, orders::run(board.clone(), inlets.orders));
+        let calls = Arc::clone(&self.parts.callbacks);
+        until(stop, &mut tasks, callback::run(board.clone(), calls, inlets.callbacks));
+        until(stop, &mut tasks, auctioneer::run(board.clone()));
+        until(stop, &mut tasks, convergence::run(board.clone()));
+        Ok(tasks)
+    }
+}
+
+/// Runs it until the word to stop.
+fn until(
+    stop: &CancellationToken,
+    tasks: &mut JoinSet<Ended>,
+    task: impl Future<Output = ()> + Send + 'static,
+) {
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Ok(()),
+            () = task => Err("a part of the board ended by itself".to_owned()),
+        }
+    });
+}
+
+/// What the leader before us may have asked for in vain is asked for again: whatever was
+/// placed after all claims what it has, and the second try finds nothing to do.
+fn start_again(board: &Board) {
+    board.look_at_all(|records| {
+        let unclaimed = records.instances.values().filter(|it| it.state == ActualState::Unclaimed);
+        for lrp in unclaimed {
+            board.starts().add(Start::Lrp(lrp.key()));
+        }
+        for task in records.tasks.values().filter(|task| task.state == TaskState::Pending) {
+            board.starts().add(Start::Task(task.guid().clone()));
+        }
+    });
+}
+
+#[async_trait]
+impl Service for BoardService {
+    fn name(&self) -> &'static str {
+        "board"
+    }
+
+    async fn start(&self, stage: Stage) -> Result<Running, String> {
+        let loaded = load(&stage.tenure).await?;
+        let (board, inlets) = self.build(&stage, loaded);
+        start_again(&board);
+        let tasks = self.spawn(&stage, &board, inlets)?;
+        let shown = self.parts.slot.show(board.clone());
+        let close = Close { board, shown: Some(shown) };
+        Ok(Running::new(run(stage.stop, tasks, close)))
+    }
+}
+
+/// Nobody sees a board that has ended, however it ended.
+struct Close {
+    board: Board,
+    shown: Option<Shown>,
+}
+
+impl Drop for Close {
+    fn drop(&mut self) {
+        self.shown.take();
+        self.board.hub().close();
+    }
+}
+
+async fn run(stop: CancellationToken, mut tasks: JoinSet<Ended>, mut close: Close) -> Ended {
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled(), if close.shown.is_some() => drop(close.shown.take()),
+            ended = tasks.join_next() => match ended {
+                None => return Ok(()),
+                Some(Ok(Ok(()))) if stop.is_cancelled() => {}
+                Some(Ok(Ok(()))) => return Err("a shard of the board ended by itself".to_owned()),
+                Some(Ok(Err(why))) => return Err(why),
+                Some(Err(error)) => return Err(panicked(&error)),
+            },
+        }
+    }
+}
+
+fn panicked(error: &JoinError) -> String {
+    format!("a part of the board failed: {error}")
+}
