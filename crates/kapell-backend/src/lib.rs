@@ -4,6 +4,7 @@ pub mod containers;
 pub mod executor;
 pub mod exit;
 pub mod local;
+pub mod process;
 pub mod supervisor;
 
 mod descendants;

@@ -59,8 +59,6 @@ pub(crate) struct Spawner {
     inherited: OnceLock<Vec<CString>>,
     /// Signals that a child resets.
     reset: OnceLock<Vec<c_int>>,
-    /// How many descriptors a child may have, if we allowed ourselves more.
-    descriptors: OnceLock<Option<libc::rlimit>>,
     /// Where programs were found in PATH.
     found: Mutex<BTreeMap<OsString, CString>>,
     stack: Mutex<Vec<u8>>,
@@ -133,11 +131,7 @@ impl Spawner {
             dir: dir.as_ref().map_or(std::ptr::null(), |dir| dir.as_ptr()),
             programs,
             reset: self.reset.get_or_init(signals_to_reset),
-            descriptors: self
-                .descriptors
-                .get_or_init(allow_more_descriptors)
-                .as_ref()
-                .map_or(std::ptr::null(), std::ptr::from_ref),
+            descriptors: allowed_descriptors().map_or(std::ptr::null(), std::ptr::from_ref),
             argv: argv.as_ptr(),
             envp: envp.as_ptr(),
             errno: 0,
@@ -269,6 +263,12 @@ pub(crate) fn is_ignored(signal: c_int) -> bool {
 /// to ignore stays so.
 fn signals_to_reset() -> Vec<c_int> {
     HANDLED.into_iter().filter(|signal| *signal == libc::SIGPIPE || !is_ignored(*signal)).collect()
+}
+
+/// How many descriptors a child may have, if we allow ourselves more, which we do from now on.
+pub(crate) fn allowed_descriptors() -> Option<&'static libc::rlimit> {
+    static BEFORE: OnceLock<Option<libc::rlimit>> = OnceLock::new();
+    BEFORE.get_or_init(allow_more_descriptors).as_ref()
 }
 
 /// Takes as many descriptors as we may have: three a running step. Tells what it was before.

@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kapell-store", &["kapell-core"]),
     ("kapell-api", &["kapell-core"]),
     ("kapell-backend", &["kapell-core"]),
+    ("kapell-shim", &[]),
     ("kapell-node", &["kapell-core", "kapell-store", "kapell-api", "kapell-backend"]),
     ("kapell", &["kapell-core", "kapell-store", "kapell-api", "kapell-backend", "kapell-node"]),
     ("kapell-sim", &["kapell-core", "kapell-store", "kapell-api", "kapell-backend", "kapell-node"]),

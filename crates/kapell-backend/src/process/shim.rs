@@ -1,0 +1,99 @@
+//! The shim: a small static program, one a container, that outlives us. See `kapell-shim`.
+
+use std::ffi::{CStr, CString};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
+use nix::sys::signal::SigSet;
+use nix::unistd::{Pid, pipe2};
+
+use super::pidfd::Pidfd;
+use super::trouble;
+use crate::containers::Error;
+
+static PROGRAM: &[u8] = include_bytes!(env!("KAPELL_SHIM"));
+const NAME: &str = concat!("kapell-shim-", env!("KAPELL_SHIM_HASH"));
+
+/// A shim that was just started.
+#[derive(Debug)]
+pub(super) struct Started {
+    /// None if we have no descriptor left for it: it is then looked for when it is needed.
+    pub(super) shim: Option<Pidfd>,
+    /// Where it says whether its program runs.
+    pub(super) status: OwnedFd,
+}
+
+/// Puts the program into `dir`, where it is executed from, and removes those of other versions.
+pub(super) fn install(dir: &Path) -> Result<PathBuf, Error> {
+    let path = dir.join(NAME);
+    let is_whole =
+        fs::metadata(&path).is_ok_and(|about| about.len() == PROGRAM.len().try_into().unwrap_or(0));
+    if !is_whole {
+        let draft = dir.join(format!("{NAME}.draft"));
+        let written = File::create(&draft).and_then(|mut file| {
+            file.write_all(PROGRAM)?;
+            file.set_permissions(Permissions::from_mode(0o755))?;
+            drop(file);
+            fs::rename(&draft, &path)
+        });
+        written
+            .inspect_err(|_| drop(fs::remove_file(&draft)))
+            .map_err(trouble::io("write", &path))?;
+    }
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        // Shims that run keep what they were started from.
+        if entry.file_name() != NAME {
+            let _gone = fs::remove_file(entry.path());
+        }
+    }
+    Ok(path)
+}
+
+/// Starts a shim for the container with this directory. It inherits the lock and so holds it from
+/// its birth, whatever becomes of us.
+pub(super) fn spawn(program: &Path, home: &Path, lock: File) -> Result<Started, Error> {
+    let failed = |source: io::Error| {
+        let advice = if source.kind() == io::ErrorKind::PermissionDenied {
+            ": is its file system mounted with `noexec`?"
+        } else {
+            ""
+        };
+        Error::Io { what: format!("cannot execute `{}`{advice}", program.display()), source }
+    };
+    let (status, theirs) = pipe2(OFlag::O_CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    let pid = execute(program, home, &lock, &theirs).map_err(failed)?;
+    // From here on the lock is the shim's alone.
+    drop((lock, theirs));
+    Ok(Started { shim: Pidfd::open(pid.as_raw()).ok(), status })
+}
+
+fn execute(program: &Path, home: &Path, lock: &File, status: &OwnedFd) -> io::Result<Pid> {
+    let mut actions = PosixSpawnFileActions::init()?;
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    for stream in 0..3 {
+        actions.add_dup2(nothing.as_raw_fd(), stream)?;
+    }
+    for fd in [lock.as_raw_fd(), status.as_raw_fd()] {
+        // Onto itself: it is then not closed when the shim is executed.
+        actions.add_dup2(fd, fd)?;
+    }
+    let mut attributes = PosixSpawnAttr::init()?;
+    // No signal reaches it before it is ready for it.
+    attributes.set_sigmask(&SigSet::all())?;
+    attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
+    let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::ErrorKind::InvalidInput);
+    let arguments = [
+        c"kapell-shim".to_owned(),
+        text(home.as_os_str().as_bytes())?,
+        text(lock.as_raw_fd().to_string().as_bytes())?,
+        text(status.as_raw_fd().to_string().as_bytes())?,
+    ];
+    let environment: [&CStr; 0] = [];
+    Ok(posix_spawn(program, &actions, &attributes, &arguments, &environment)?)
+}

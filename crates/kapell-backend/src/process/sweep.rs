@@ -1,0 +1,117 @@
+//! Ends what is left of containers whose shims were killed.
+//!
+//! The program itself dies with its shim. What it had started is found by its session and group,
+//! and by the mark in its environment.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::spec_file::MARK;
+
+/// How long a killed process may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a program may take to die after its shim.
+const LEADER_DIES: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A container without its shim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) guid: String,
+    /// Its program led a session and a group of this number.
+    pub(super) program: Option<i32>,
+}
+
+/// Looks through all processes once for all containers that wait for it, not once for each.
+#[derive(Debug, Default)]
+pub(super) struct Sweeper {
+    waiting: Mutex<Vec<Left>>,
+    sweeping: Mutex<()>,
+}
+
+impl Sweeper {
+    /// Returns when nothing of them is left.
+    pub(super) fn sweep(&self, left: impl IntoIterator<Item = Left>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
+        let _one_at_a_time = self.sweeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        // None: somebody has swept for us while we waited.
+        if !all.is_empty() {
+            sweep_all(&all);
+        }
+    }
+}
+
+fn sweep_all(left: &[Left]) {
+    let marks: BTreeSet<Vec<u8>> =
+        left.iter().map(|each| format!("{MARK}={}", each.guid).into_bytes()).collect();
+    let programs: BTreeSet<i32> = left.iter().filter_map(|each| each.program).collect();
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        let found = find(&marks, &programs);
+        if found.pids.is_empty() && (!found.leader_lives || start.elapsed() > LEADER_DIES) {
+            return;
+        }
+        for pid in found.pids {
+            let _gone = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    pids: Vec<i32>,
+    /// A process with the number of a program lives and does not bear the mark: either it is about
+    /// to die, or it is somebody else's, because the number was given away again.
+    leader_lives: bool,
+}
+
+#[derive(Debug)]
+struct Process {
+    pid: i32,
+    group: i32,
+    session: i32,
+}
+
+/// Everything alive that belongs to one of them.
+fn find(marks: &BTreeSet<Vec<u8>>, programs: &BTreeSet<i32>) -> Found {
+    let Ok(entries) = fs::read_dir("/proc") else { return Found::default() };
+    let alive: Vec<Process> = entries
+        .flatten()
+        .filter_map(|entry| read_process(entry.file_name().to_str()?.parse().ok()?))
+        .collect();
+    let mut pids: BTreeSet<i32> =
+        alive.iter().map(|process| process.pid).filter(|pid| has_mark(*pid, marks)).collect();
+    let strange: BTreeSet<i32> = alive
+        .iter()
+        .map(|process| process.pid)
+        .filter(|pid| programs.contains(pid) && !pids.contains(pid))
+        .collect();
+    let is_ours = |leader: &i32| programs.contains(leader) && !strange.contains(leader);
+    let members =
+        alive.iter().filter(|process| is_ours(&process.session) || is_ours(&process.group));
+    pids.extend(members.map(|process| process.pid));
+    Found { pids: pids.into_iter().collect(), leader_lives: !strange.is_empty() }
+}
+
+/// None if it is dead.
+fn read_process(pid: i32) -> Option<Process> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let is_dead = matches!(fields.next()?, "Z" | "X");
+    let _parent = fields.next()?;
+    let (group, session) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    (!is_dead && pid != std::process::id().cast_signed()).then_some(Process { pid, group, session })
+}
+
+fn has_mark(pid: i32, marks: &BTreeSet<Vec<u8>>) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| marks.contains(variable))
+}

@@ -1,0 +1,120 @@
+//! How containers are stopped, and that nothing of them is left.
+
+use std::time::{Duration, Instant};
+
+use super::lab::{Lab, is_alive};
+use crate::containers::{Containers as _, Exit, Spec};
+
+#[tokio::test]
+async fn a_program_that_heeds_sigterm_ends_by_itself() {
+    let lab = Lab::new();
+    lab.run("kind", "trap 'echo bye >&2; exit 7' TERM; echo ready; while :; do sleep 0.02; done")
+        .await;
+    lab.says("kind", "ready").await;
+    lab.driver.stop(&lab.guid("kind")).await.unwrap();
+    let want =
+        Exit { code: Some(7), stopped: true, last_words: "bye".to_owned(), ..Exit::default() };
+    assert_eq!(lab.ended("kind").await, want);
+    // Who has ended may be stopped again.
+    lab.driver.stop(&lab.guid("kind")).await.unwrap();
+    lab.clean_up().await;
+}
+
+#[tokio::test]
+async fn a_program_that_ignores_sigterm_is_killed_after_its_grace_time() {
+    let lab = Lab::new();
+    let script = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
+    let stop_grace = Duration::from_millis(300);
+    lab.driver.run(Spec { stop_grace, ..lab.spec("deaf", script) }).await.unwrap();
+    lab.says("deaf", "ready").await;
+    let start = Instant::now();
+    lab.driver.stop(&lab.guid("deaf")).await.unwrap();
+    let exit = lab.ended("deaf").await;
+    assert_eq!((exit.signal, exit.stopped), (Some(9), true));
+    assert!(start.elapsed() >= stop_grace && start.elapsed() < Duration::from_secs(5));
+    lab.clean_up().await;
+}
+
+#[tokio::test]
+async fn a_stop_right_after_the_start_is_not_lost() {
+    let lab = Lab::new();
+    for at in 0..20 {
+        let name = format!("soon{at}");
+        lab.run(&name, "sleep 100").await;
+        lab.driver.stop(&lab.guid(&name)).await.unwrap();
+        let exit = lab.ended(&name).await;
+        assert_eq!((exit.signal, exit.stopped, exit.trouble), (Some(15), true, None));
+    }
+    lab.clean_up().await;
+}
+
+#[tokio::test]
+async fn a_stopped_program_hears_that_it_is_to_end() {
+    let lab = Lab::new();
+    lab.run("frozen", "echo ready; kill -STOP $$; sleep 100").await;
+    lab.says("frozen", "ready").await;
+    lab.driver.stop(&lab.guid("frozen")).await.unwrap();
+    assert_eq!(lab.ended("frozen").await.signal, Some(15));
+    lab.clean_up().await;
+}
+
+/// A shell, a child, a daemon in a session of its own that heeds nothing, and one without its mark.
+pub(super) const FAMILY: &str = "sleep 100 & echo child $!; \
+    setsid sh -c 'trap \"\" TERM HUP; echo daemon $$; while :; do sleep 0.02; done' & \
+    env -i /bin/sleep 100 & echo unmarked $!; ";
+
+/// The numbers of child, daemon and the one without a mark, once all are told.
+pub(super) async fn family(lab: &Lab, name: &str) -> Vec<i32> {
+    for member in ["child ", "daemon ", "unmarked "] {
+        lab.says(name, member).await;
+    }
+    lab.says(name, "\n").await;
+    let text = lab.text(name);
+    text.lines().filter_map(|line| line.split_once(' ')?.1.parse().ok()).collect()
+}
+
+#[tokio::test]
+async fn nothing_outlives_the_main_process() {
+    let lab = Lab::new();
+    let script = format!("{FAMILY} while [ ! -e go ]; do sleep 0.01; done; exit 3");
+    lab.run("family", &script).await;
+    let members = family(&lab, "family").await;
+    assert_eq!(members.len(), 3);
+    assert!(members.iter().all(|pid| is_alive(*pid)));
+    std::fs::write(lab.home("family").join("work/go"), "").unwrap();
+    let exit = lab.ended("family").await;
+    assert_eq!((exit.code, exit.stopped), (Some(3), false));
+    assert!(!members.into_iter().any(is_alive));
+    lab.clean_up().await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_holds_the_pipes_delays_nothing() {
+    let lab = Lab::new();
+    let start = Instant::now();
+    let exit = lab.run_to_end("daemon", "setsid sleep 100 & echo here").await;
+    assert_eq!((exit.code, exit.last_words.as_str()), (Some(0), "here"));
+    assert!(start.elapsed() < Duration::from_secs(5));
+    lab.clean_up().await;
+}
+
+#[tokio::test]
+async fn delete_ends_all_of_it_at_once() {
+    let lab = Lab::new();
+    lab.run("gone", &format!("trap '' TERM; {FAMILY} wait")).await;
+    let members = family(&lab, "gone").await;
+    let (shim, program) = (lab.pid("gone", 0), lab.pid("gone", 1));
+    // Directories that may not be changed do not stand in the way.
+    let script = "mkdir -p work/a/b; chmod 0 work/a/b work/a";
+    let changed = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(lab.home("gone"))
+        .status();
+    assert!(changed.unwrap().success());
+    let start = Instant::now();
+    lab.driver.delete(&lab.guid("gone")).await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(!members.into_iter().chain([shim, program]).any(is_alive));
+    assert!(lab.logs("gone").exists(), "its logs stay");
+    lab.clean_up().await;
+}

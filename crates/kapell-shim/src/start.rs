@@ -1,0 +1,114 @@
+//! Starts the program of a container.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+
+use crate::record::{Failure, Stage};
+use crate::spec::Spec;
+use crate::{number, sys};
+
+/// What the program gets of us, and where it leaves its number.
+pub(crate) struct Inherited {
+    pub(crate) out: OwnedFd,
+    pub(crate) err: OwnedFd,
+    pub(crate) umask: u32,
+    pub(crate) pids: File,
+}
+
+/// Returns when the program was executed, with its number.
+pub(crate) fn start(spec: &Spec<'_>, inherited: Inherited) -> Result<i32, Failure> {
+    let failed = |stage: Stage| move |errno| Failure { stage, errno };
+    let (report, reporter) = sys::pipe().map_err(failed(Stage::Pipes))?;
+    let shim = sys::own_pid();
+    let Some(pid) = sys::fork().map_err(failed(Stage::Fork))? else {
+        let failure = become_program(spec, &inherited, shim);
+        let [a, b, c, d] = failure.errno.to_ne_bytes();
+        sys::write(&reporter, &[failure.stage as u8, a, b, c, d]);
+        sys::exit(127)
+    };
+    drop((reporter, inherited));
+    let mut told = [0; 5];
+    loop {
+        match sys::read(&report, &mut told) {
+            Ok(0) => return Ok(pid),
+            Ok(_) => break,
+            Err(libc::EINTR) => {}
+            Err(errno) => return Err(Failure { stage: Stage::Fork, errno }),
+        }
+    }
+    let [stage, a, b, c, d] = told;
+    let stage = Stage::from_byte(stage).unwrap_or(Stage::Fork);
+    let errno = i32::from_ne_bytes([a, b, c, d]);
+    Err(Failure { stage, errno })
+}
+
+/// In the child. Returns only if the program could not be executed.
+fn become_program(spec: &Spec<'_>, inherited: &Inherited, shim: i32) -> Failure {
+    let failed = |stage: Stage| move |errno| Failure { stage, errno };
+    let prepare = || {
+        sys::new_session();
+        // Written before anything runs, so that whoever has to clear up behind a killed shim knows it.
+        let mut line = Vec::new();
+        number::push(&mut line, u64::from(sys::own_pid().unsigned_abs()), 0);
+        line.push(b'\n');
+        (&inherited.pids)
+            .write_all(&line)
+            .map_err(|error| failed(Stage::Pid)(error.raw_os_error().unwrap_or(libc::EIO)))?;
+        sys::replace(1, &inherited.out).map_err(failed(Stage::Pipes))?;
+        sys::replace(2, &inherited.err).map_err(failed(Stage::Pipes))?;
+        sys::umask(inherited.umask);
+        if let Some(soft) = spec.descriptors {
+            sys::limit_descriptors(soft);
+        }
+        // As ourselves: others may not be allowed to walk there.
+        if spec.dir.is_none() {
+            sys::change_dir(c"work").map_err(failed(Stage::Work))?;
+        }
+        if let Some((uid, gid)) = spec.user {
+            sys::become_user(uid, gid).map_err(failed(Stage::User))?;
+        }
+        sys::no_new_privileges().map_err(failed(Stage::User))?;
+        if let Some(dir) = spec.dir {
+            sys::change_dir(dir).map_err(failed(Stage::Dir))?;
+        }
+        // Not earlier: who becomes another user is forgotten to die with us.
+        sys::die_with_parent();
+        if sys::parent_pid() != shim {
+            sys::exit(127);
+        }
+        sys::close_rest_on_exec();
+        sys::reset_signals();
+        Ok(())
+    };
+    match prepare() {
+        Ok(()) => execute(spec),
+        Err(failure) => failure,
+    }
+}
+
+fn execute(spec: &Spec<'_>) -> Failure {
+    let name = spec.program.to_bytes();
+    if name.contains(&b'/') {
+        let errno = sys::execute(spec.program, &spec.arguments, &spec.environment);
+        let there = errno == libc::ENOENT && sys::exists(spec.program);
+        return Failure { stage: if there { Stage::Interpreter } else { Stage::Program }, errno };
+    }
+    let mut found = Failure { stage: Stage::Program, errno: libc::ENOENT };
+    for dir in spec.path.split(|byte| *byte == b':') {
+        let dir = if dir.is_empty() { b"." } else { dir };
+        let Ok(path) = CString::new([dir, b"/", name].concat()) else { continue };
+        let errno = sys::execute(&path, &spec.arguments, &spec.environment);
+        match errno {
+            libc::ENOENT if sys::exists(&path) => {
+                return Failure { stage: Stage::Interpreter, errno };
+            }
+            libc::ENOENT | libc::ENOTDIR => {}
+            // Another directory may have one that may be executed.
+            libc::EACCES => found.errno = errno,
+            _ => return Failure { errno, ..found },
+        }
+    }
+    found
+}
