@@ -1,3 +1,4 @@
 //! Kapell's HTTP interface: the types on the wire, and the client that the command line, cells and hosts use.
 
+pub mod client;
 pub mod v1;

@@ -97,4 +97,7 @@ pub trait Containers: fmt::Debug + Send + Sync {
 
     /// Kills whatever runs of it and forgets it. Its logs stay.
     async fn delete(&self, guid: &str) -> Result<(), Error>;
+
+    /// The directory of its own, where it runs unless its spec says otherwise.
+    fn dir(&self, guid: &str) -> PathBuf;
 }

@@ -10,6 +10,7 @@ pub mod expand;
 pub mod flow;
 pub mod journal;
 pub mod log;
+pub mod manifest;
 pub mod rep;
 pub mod seams;
 pub mod seat;

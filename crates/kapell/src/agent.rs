@@ -14,7 +14,7 @@ use kapell_core::board::{CellId, CellState, Resources};
 use kapell_core::seams::Ids as _;
 use kapell_core::seat::Epoch;
 use kapell_node::cell::{Cell, CellSettings, LogOf, Parts};
-use kapell_node::link::http::HttpBoard;
+use kapell_node::link::HttpBoard;
 use kapell_node::system::{SystemClock, SystemIds};
 use serde_json::json;
 use tokio::task::JoinHandle;

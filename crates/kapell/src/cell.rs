@@ -7,7 +7,7 @@ use crate::cli;
 use crate::config::Config;
 use crate::host::{log, signals::Signals};
 use crate::http::{self, TlsFiles, Token};
-use crate::remote::reach::LOCAL;
+use crate::remote::LOCAL;
 use crate::say;
 
 pub(crate) fn run(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {

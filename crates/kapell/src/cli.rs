@@ -7,6 +7,9 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kapell_core::workflow::parse_duration;
 
+use crate::remote::Command as Remote;
+use crate::remote::Shell;
+
 /// Runs work and keeps it running.
 #[derive(Debug, Parser)]
 #[command(name = "kapell", version, propagate_version = true, max_term_width = 100)]
@@ -39,9 +42,16 @@ pub(crate) enum Command {
     /// Back up, restore and copy stores
     #[command(subcommand)]
     Store(StoreCommand),
+    #[command(flatten)]
+    Remote(Remote),
     /// Show settings
     #[command(subcommand)]
     Config(Config),
+    /// Print what makes a shell complete commands, options and ids
+    Completions {
+        #[arg(value_enum)]
+        shell: Shell,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -221,7 +231,7 @@ pub(crate) struct Seats {
     pub(crate) output: Output,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text)
         .filter(|duration| !duration.is_zero())
         .ok_or_else(|| "write a duration such as 20s".to_owned())
@@ -303,7 +313,7 @@ pub(crate) struct Process {
     pub(crate) params: Vec<String>,
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         Some(_) | None => Err("write NAME=VALUE".to_owned()),

@@ -8,8 +8,10 @@ mod host;
 mod http;
 mod logger;
 mod metrics;
+mod page;
 mod problems;
 mod process;
+mod remote;
 mod seats;
 mod store;
 mod summary;
@@ -30,6 +32,9 @@ use logger::Style;
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
+    if remote::complete() {
+        return ExitCode::SUCCESS;
+    }
     let cli = Cli::parse();
     let config = Config::load(cli.config.as_deref(), cli.state_dir.as_deref(), |name| {
         std::env::var_os(name)
@@ -53,6 +58,8 @@ fn main() -> ExitCode {
         Command::Cell(args) => cell::run(&args, &config),
         Command::Seats(args) => seats::run(&args, &config),
         Command::Store(command) => store::run(command),
+        Command::Remote(command) => remote::run(command, &config),
+        Command::Completions { shell } => Ok(remote::completions(shell)),
         Command::Config(cli::Config::Show { output }) => Ok(workflow::show_config(&config, output)),
     };
     match done {

@@ -113,7 +113,7 @@ impl Greeting {
         // The client waits for a leader by itself; the cell is there a moment later.
         loop {
             match client.cells().await {
-                Ok(cells) if !cells.is_empty() => break,
+                Ok(cells) if !cells.items.is_empty() => break,
                 Ok(_) => {}
                 Err(error) if !told => {
                     told = true;

@@ -86,6 +86,10 @@ impl ProcessContainers {
 
 #[async_trait]
 impl Containers for ProcessContainers {
+    fn dir(&self, guid: &str) -> PathBuf {
+        self.place.containers.join(guid).join("work")
+    }
+
     async fn recover(&self) -> Result<Vec<Found>, Error> {
         let place = Arc::clone(&self.place);
         blocking(move || place.recover()).await

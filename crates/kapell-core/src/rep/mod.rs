@@ -3,6 +3,7 @@
 //! Each table is total: every state of a container beside every state of the records. A cell reads
 //! both, looks up the rule and does its actions in order; if one fails it stops there and looks again later.
 
+pub mod container;
 pub mod evacuation;
 pub mod lrp;
 pub mod task;

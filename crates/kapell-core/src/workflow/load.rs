@@ -75,7 +75,7 @@ pub fn load(bytes: &[u8], stem: &str) -> Result<Loaded, Vec<Problem>> {
     }
 }
 
-fn not_text(bytes: &[u8], at: usize) -> Problem {
+pub(crate) fn not_text(bytes: &[u8], at: usize) -> Problem {
     let before = &bytes[..at];
     let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
     let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |newline| newline + 1);

@@ -5,10 +5,10 @@ mod draw;
 mod duration;
 mod graph;
 mod lint;
-mod load;
+pub(crate) mod load;
 mod options;
 mod params;
-mod reader;
+pub(crate) mod reader;
 mod schema;
 mod step;
 #[cfg(test)]

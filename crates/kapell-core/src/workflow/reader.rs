@@ -32,16 +32,16 @@ const MAX_PROBLEMS: usize = 200;
 
 /// Collects problems while values are read.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
-    pub(super) problems: Vec<Problem>,
-    pub(super) errors_left_out: usize,
-    pub(super) warnings_left_out: usize,
+pub(crate) struct Reader {
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) errors_left_out: usize,
+    pub(crate) warnings_left_out: usize,
 }
 
 /// The known keys of one mapping that are present.
 #[derive(Debug)]
-pub(super) struct Fields<'n, 'a> {
-    pub(super) span: Span,
+pub(crate) struct Fields<'n, 'a> {
+    pub(crate) span: Span,
     entries: Vec<(&'static str, &'n Node<'a>, &'n Node<'a>)>,
 }
 
@@ -53,28 +53,28 @@ struct Variables {
 }
 
 impl<'n, 'a> Fields<'n, 'a> {
-    pub(super) fn get(&self, key: &str) -> Option<&'n Node<'a>> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node<'a>> {
         let found = self.entries.iter().find(|(name, ..)| *name == key)?;
         Some(found.2).filter(|value| !value.is_null())
     }
 
     /// Where the key itself stands.
-    pub(super) fn key_span(&self, key: &str) -> Option<Span> {
+    pub(crate) fn key_span(&self, key: &str) -> Option<Span> {
         self.entries.iter().find(|(name, ..)| *name == key).map(|(_, key, _)| key.span)
     }
 
-    pub(super) fn keys(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
         self.entries.iter().map(|(name, ..)| *name)
     }
 }
 
 impl Reader {
     /// Whether further problems are only counted.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
     }
 
-    pub(super) fn report(&mut self, problem: Problem) {
+    pub(crate) fn report(&mut self, problem: Problem) {
         if self.is_full() {
             self.leave_out(problem.severity);
         } else {
@@ -83,7 +83,7 @@ impl Reader {
     }
 
     /// Counts a problem that is not going to be told.
-    pub(super) fn leave_out(&mut self, severity: Severity) {
+    pub(crate) fn leave_out(&mut self, severity: Severity) {
         match severity {
             Severity::Error => self.errors_left_out += 1,
             Severity::Warning => self.warnings_left_out += 1,
@@ -91,7 +91,7 @@ impl Reader {
     }
 
     /// Takes a mapping apart. Unknown and repeated keys are reported, each with what was meant.
-    pub(super) fn fields<'n, 'a>(
+    pub(crate) fn fields<'n, 'a>(
         &mut self,
         node: &'n Node<'a>,
         what: &str,
@@ -137,7 +137,7 @@ impl Reader {
     }
 
     /// A single value as its text.
-    pub(super) fn text<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
+    pub(crate) fn text<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         match &node.value {
             Value::Scalar(scalar) => Some(&scalar.text),
             Value::List(_) | Value::Map(_) => {
@@ -152,7 +152,7 @@ impl Reader {
     }
 
     /// Text that must not be empty.
-    pub(super) fn full_text<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
+    pub(crate) fn full_text<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let text = self.text(node, what)?;
         if text.trim().is_empty() {
             self.report(
@@ -171,7 +171,7 @@ impl Reader {
         Some(text)
     }
 
-    pub(super) fn truth(&mut self, node: &Node<'_>, what: &str) -> Option<bool> {
+    pub(crate) fn truth(&mut self, node: &Node<'_>, what: &str) -> Option<bool> {
         match node.scalar().map(|scalar| &*scalar.text) {
             Some("true" | "True" | "TRUE") => Some(true),
             Some("false" | "False" | "FALSE") => Some(false),
@@ -187,7 +187,7 @@ impl Reader {
     }
 
     /// A whole number within a range.
-    pub(super) fn whole(
+    pub(crate) fn whole(
         &mut self,
         node: &Node<'_>,
         what: &str,
@@ -207,7 +207,7 @@ impl Reader {
     }
 
     /// A number within a range.
-    pub(super) fn number(
+    pub(crate) fn number(
         &mut self,
         node: &Node<'_>,
         what: &str,
@@ -226,7 +226,7 @@ impl Reader {
         fits
     }
 
-    pub(super) fn duration(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
+    pub(crate) fn duration(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
         let text = self.text(node, what)?;
         let duration = parse_duration(text);
         if duration.is_none() {
@@ -239,7 +239,7 @@ impl Reader {
     }
 
     /// A duration that something may take, so not none at all.
-    pub(super) fn limit(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
+    pub(crate) fn limit(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
         let limit = self.duration(node, what)?;
         if limit.is_zero() {
             self.report(
@@ -251,7 +251,7 @@ impl Reader {
     }
 
     /// One of a few words.
-    pub(super) fn choice<T: Copy>(
+    pub(crate) fn choice<T: Copy>(
         &mut self,
         node: &Node<'_>,
         what: &str,
@@ -270,7 +270,7 @@ impl Reader {
     }
 
     /// A list, or one item that stands for a list of one.
-    pub(super) fn items<'n, 'a>(node: &'n Node<'a>) -> &'n [Node<'a>] {
+    pub(crate) fn items<'n, 'a>(node: &'n Node<'a>) -> &'n [Node<'a>] {
         match &node.value {
             Value::List(items) => items,
             Value::Scalar(_) | Value::Map(_) => std::slice::from_ref(node),
@@ -278,7 +278,7 @@ impl Reader {
     }
 
     /// A name that the shell and the environment take.
-    pub(super) fn variable_name(&mut self, node: &Node<'_>, what: &str) -> Option<String> {
+    pub(crate) fn variable_name(&mut self, node: &Node<'_>, what: &str) -> Option<String> {
         let text = self.text(node, what)?;
         let mut bytes = text.bytes();
         let fits = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
@@ -293,7 +293,7 @@ impl Reader {
     }
 
     /// `KEY: value` entries, as a mapping, a list of such, or a list of `KEY=value` texts.
-    pub(super) fn variables(&mut self, node: &Node<'_>, what: &str) -> Vec<(String, String)> {
+    pub(crate) fn variables(&mut self, node: &Node<'_>, what: &str) -> Vec<(String, String)> {
         let mut variables = Variables::default();
         for item in Self::items(node) {
             match &item.value {

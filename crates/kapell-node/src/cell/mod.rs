@@ -1,11 +1,40 @@
 //! A cell: runs containers, and keeps the board's records of them true.
 
+mod actor;
+mod entry;
+mod evacuation;
+mod executor;
+mod job;
+mod judge;
+mod launch;
+mod logs;
+mod outcome;
+mod rep;
+mod settings;
+mod slots;
+mod start;
+mod tag;
+#[cfg(test)]
+mod tests;
+mod timers;
+
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
-use kapell_core::board::{CellId, CellState, LrpKey, TaskGuid};
+use kapell_backend::containers::Containers;
+use kapell_core::board::{CellId, CellPresence, CellState, LrpKey, TaskGuid};
+use kapell_core::seams::Clock;
 use kapell_core::seat::Epoch;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Notify, watch};
+
+use self::logs::Logs;
+use self::rep::{Read, Rep};
+use crate::link::BoardLink;
+
+pub use self::settings::CellSettings;
+pub use self::start::{CellRunning, Parts};
 
 /// A way to ask a cell. Cheap to clone. Whatever bears an older epoch than the highest seen is refused.
 #[derive(Debug, Clone)]
@@ -14,48 +43,177 @@ pub struct Cell {
 }
 
 #[derive(Debug)]
-struct Shared;
+struct Shared {
+    id: CellId,
+    settings: Arc<CellSettings>,
+    clock: Arc<dyn Clock>,
+    containers: Arc<dyn Containers>,
+    board: Arc<dyn BoardLink>,
+    logs: Logs,
+    /// What it says of itself while all is well.
+    presence: CellPresence,
+    rep: Mutex<Rep>,
+    wake: Notify,
+    evacuated: watch::Sender<bool>,
+}
+
+impl Shared {
+    fn rep(&self) -> MutexGuard<'_, Rep> {
+        self.rep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// What a log is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LogOf {
     Lrp(LrpKey),
     Task(TaskGuid),
 }
 
+/// How a cell ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    LeaveRunning,
+    StopWork,
+}
+
 impl Cell {
     pub fn id(&self) -> &CellId {
-        unimplemented!()
+        &self.shared.id
     }
 
-    pub fn state(&self, _epoch: Epoch) -> Result<CellState, Problem> {
-        unimplemented!()
+    pub fn state(&self, epoch: Epoch) -> Result<CellState, Problem> {
+        let rep = self.heed(epoch)?;
+        let (lrps, tasks, starting) = rep.executor.held();
+        let presence = &self.shared.presence;
+        Ok(CellState {
+            cell_id: self.shared.id.clone(),
+            zone: presence.zone.clone(),
+            total: rep.executor.capacity(),
+            available: rep.executor.available(),
+            rootfs_schemes: presence.rootfs_schemes.clone(),
+            placement_tags: presence.placement_tags.clone(),
+            optional_placement_tags: presence.optional_placement_tags.clone(),
+            starting,
+            lrps,
+            tasks,
+            evacuating: rep.evacuating || rep.end.is_some(),
+            unhealthy: rep.unhealthy,
+        })
     }
 
-    pub fn work(&self, _epoch: Epoch, _work: Work) -> Result<WorkAnswer, Problem> {
-        unimplemented!()
+    /// Reserves what fits and says what does not.
+    pub fn work(&self, epoch: Epoch, work: Work) -> Result<WorkAnswer, Problem> {
+        let mut rep = self.heed(epoch)?;
+        let refusal = rep.refusal();
+        let mut answer = WorkAnswer::default();
+        for lrp in work.lrps {
+            let process_guid = lrp.desired.process_guid.clone();
+            let key = LrpKey { process_guid, index: lrp.index };
+            let reserved = match refusal {
+                Some(refusal) => Err(refusal.to_owned()),
+                None => rep.executor.reserve_lrp(lrp),
+            };
+            match reserved {
+                Ok(guid) => rep.look_at(guid),
+                Err(reason) => answer.refused_lrps.push((key, reason)),
+            }
+        }
+        for task in work.tasks {
+            let task_guid = task.definition.task_guid.clone();
+            let reserved = match refusal {
+                Some(refusal) => Err(refusal.to_owned()),
+                None => rep.executor.reserve_task(task),
+            };
+            match reserved {
+                Ok(guid) => rep.look_at(guid),
+                Err(reason) => answer.refused_tasks.push((task_guid, reason)),
+            }
+        }
+        drop(rep);
+        self.shared.wake.notify_one();
+        Ok(answer)
     }
 
-    pub fn stop(&self, _epoch: Epoch, _stop: &Stop) -> Result<(), Problem> {
-        unimplemented!()
+    pub fn stop(&self, epoch: Epoch, stop: &Stop) -> Result<(), Problem> {
+        let mut rep = self.heed(epoch)?;
+        let key = rep.executor.get(&stop.instance_guid).map(|entry| entry.tag.key.clone());
+        if key.is_none_or(|key| key == LogOf::Lrp(stop.key.clone())) {
+            rep.stop(&stop.instance_guid);
+        }
+        drop(rep);
+        self.shared.wake.notify_one();
+        Ok(())
     }
 
-    pub fn cancel(&self, _epoch: Epoch, _cancel: &Cancel) -> Result<(), Problem> {
-        unimplemented!()
+    pub fn cancel(&self, epoch: Epoch, cancel: &Cancel) -> Result<(), Problem> {
+        let mut rep = self.heed(epoch)?;
+        let key = rep.executor.get(&cancel.instance_guid).map(|entry| entry.tag.key.clone());
+        if key.is_none_or(|key| key == LogOf::Task(cancel.task_guid.clone())) {
+            rep.cancel(&cancel.instance_guid);
+        }
+        drop(rep);
+        self.shared.wake.notify_one();
+        Ok(())
     }
 
-    pub fn evacuate(&self, _epoch: Epoch) -> Result<(), Problem> {
-        unimplemented!()
+    pub fn evacuate(&self, epoch: Epoch) -> Result<(), Problem> {
+        drop(self.heed(epoch)?);
+        self.begin_evacuation();
+        Ok(())
+    }
+
+    /// Takes no more work, and ends once everything has moved elsewhere or time is over.
+    pub fn begin_evacuation(&self) {
+        let mut rep = self.shared.rep();
+        if !rep.evacuating {
+            rep.evacuating = true;
+            let by = self.shared.clock.now().after(self.shared.settings.evacuation);
+            rep.evacuate_by = Some(by);
+            rep.look_at_all();
+            rep.ask(Read::Now);
+        }
+        drop(rep);
+        self.shared.wake.notify_one();
+    }
+
+    /// Waits until an evacuation is over and the board was told so.
+    pub async fn evacuated(&self) {
+        let mut over = self.shared.evacuated.subscribe();
+        // The sender lives for as long as this handle.
+        drop(over.wait_for(|over| *over).await);
+    }
+
+    /// Ends the cell: its [`CellRunning::run`] returns. With `stop_work`, all containers are told to
+    /// stop and that is reported; without it they run on and the next agent finds them.
+    pub fn shutdown(&self, stop_work: bool) {
+        let end = if stop_work { End::StopWork } else { End::LeaveRunning };
+        self.shared.rep().end.get_or_insert(end);
+        self.shared.wake.notify_one();
     }
 
     /// The directories that hold what containers of this one have written, the oldest container
     /// first; none if nothing is kept. Each holds segments named by growing numbers.
-    pub fn logs(&self, _of: &LogOf) -> Vec<PathBuf> {
-        unimplemented!()
+    pub fn logs(&self, of: &LogOf) -> Vec<PathBuf> {
+        self.shared.logs.all_of(of)
     }
 
     /// Whether a container of this one is there now, so that more may be written.
-    pub fn is_live(&self, _of: &LogOf) -> bool {
-        unimplemented!()
+    pub fn is_live(&self, of: &LogOf) -> bool {
+        self.shared.rep().executor.is_live(of)
+    }
+
+    /// Refuses what a leader says who is not the last one heard of.
+    fn heed(&self, epoch: Epoch) -> Result<MutexGuard<'_, Rep>, Problem> {
+        let mut rep = self.shared.rep();
+        if epoch < rep.epoch {
+            let message =
+                format!("epoch {} is over: this cell has heard of epoch {}", epoch.0, rep.epoch.0);
+            let details = serde_json::json!({ "epoch": epoch, "highest": rep.epoch });
+            return Err(Problem { code: "older_epoch".to_owned(), message, details });
+        }
+        rep.epoch = epoch;
+        Ok(rep)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use kapell_core::seat::{Owner, Seat};
-use kapell_node::board::BoardSlot;
+use kapell_node::board::{BoardSlot, Figure};
 use kapell_node::conductor::Problem;
 use kapell_node::elections::{Elections, Tenure};
 
@@ -170,6 +170,27 @@ impl Face for HostFace {
             .map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), *count))
             .collect();
         figure("kapell_problems_total", "counter", "What ended a launch.", &problems);
+        drop(state);
+        if let Some(board) = self.slot.get() {
+            write_figures(&mut text, &board.figures());
+        }
         text
+    }
+}
+
+/// Figures of one name stand together, as the format wants it.
+fn write_figures(text: &mut String, figures: &[Figure]) {
+    let mut last = "";
+    for Figure { name, labels, value, help } in figures {
+        if *name != last {
+            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+            last = name;
+        }
+        let labels: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(text, "{name}{labels} {value}");
     }
 }

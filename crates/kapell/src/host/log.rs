@@ -10,7 +10,7 @@ use crate::cli::Output;
 use crate::logger::Style;
 
 /// Begins to log to standard error: what we say ourselves, and what others warn of.
-pub(super) fn begin(output: Output) {
+pub(crate) fn begin(output: Output) {
     let what = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("kapell", LevelFilter::INFO)

@@ -21,7 +21,7 @@ use kapell_node::conductor::{
     self, Conductor, DeadMan, LogTrace, Problem, ProblemSignal, TokioTasks,
 };
 use kapell_node::elections::{Elections, Killer, Leased, Locked, LockedParts, Parts, Refusal};
-use kapell_node::link::http::{HttpCallbacks, HttpCells};
+use kapell_node::link::{HttpCallbacks, HttpCells};
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_store::{How, Location, Store};
 
@@ -319,7 +319,7 @@ fn board_parts(
         clock: Arc::clone(clock),
         ids: Arc::new(SystemIds),
         cells: Arc::new(HttpCells::new(options)),
-        callbacks: Arc::new(HttpCallbacks::new(None)?),
+        callbacks: Arc::new(HttpCallbacks::new(None)),
         slot,
     })
 }

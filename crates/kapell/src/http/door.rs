@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
-use hyper::{HeaderMap, StatusCode};
+use hyper::{HeaderMap, Method, StatusCode};
 use serde_json::json;
 
 use super::answer::Problem;
@@ -16,17 +16,45 @@ use super::token::Token;
 pub(super) struct Door {
     pub(super) hosts: Hosts,
     pub(super) token: Token,
+    /// Browsers may come in with a session.
+    pub(super) sessions: bool,
 }
 
+/// How a request was let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entry {
+    Token,
+    /// By the cookie of a browser.
+    Session,
+}
+
+/// What the cookies of sessions are called, followed by the port: browsers do not keep those of several ports apart.
+pub(super) const COOKIE: &str = "kapell_session_";
+
 impl Door {
-    /// Lets a request in that came in at `local`.
+    /// Judges for whom a request is meant and which page it comes from.
     ///
-    /// Host and Origin go first: a page that misuses somebody's browser is not even told whether a token was right.
-    pub(super) fn pass(&self, request: &Parts, local: SocketAddr) -> Result<(), Box<Problem>> {
+    /// This goes first: a page that misuses somebody's browser is not even told whether a token was right.
+    pub(super) fn place(&self, request: &Parts, local: SocketAddr) -> Result<(), Box<Problem>> {
         self.host(request, local)
             .and_then(|()| self.origin(&request.headers, local))
-            .and_then(|()| self.token(&request.headers))
             .map_err(Problem::closing)
+    }
+
+    /// Lets a request in whose place was judged before.
+    pub(super) fn enter(&self, request: &Parts) -> Result<Entry, Box<Problem>> {
+        let headers = &request.headers;
+        let by_cookie = self.sessions && !headers.contains_key(AUTHORIZATION);
+        if !by_cookie || !sessions(headers).any(|given| self.token.is_session(given)) {
+            return self.token(headers).map(|()| Entry::Token).map_err(Problem::closing);
+        }
+        // A browser sends the cookie whoever made it ask; a foreign Origin was refused before.
+        let harmless = matches!(request.method, Method::GET | Method::HEAD);
+        if harmless || headers.contains_key(ORIGIN) {
+            return Ok(Entry::Session);
+        }
+        let text = "a browser that changes something must say from which page, by an Origin header";
+        Err(Problem::new(StatusCode::FORBIDDEN, "no_origin", text).closing())
     }
 
     fn host(&self, request: &Parts, local: SocketAddr) -> Result<(), Box<Problem>> {
@@ -78,8 +106,20 @@ impl Door {
     }
 }
 
+/// What could be sessions of ours among the cookies.
+fn sessions(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    const MOST: usize = 16;
+    let cookies = headers.get_all(hyper::header::COOKIE).iter();
+    cookies
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|each| each.trim().strip_prefix(COOKIE)?.split_once('='))
+        .map(|(_, value)| value)
+        .take(MOST)
+}
+
 /// The value of a header that stands there once and is text.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() { None } else { value.to_str().ok() }

@@ -12,26 +12,27 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::header::{
-    CONNECTION, EXPECT, HOST, HeaderName, HeaderValue, ORIGIN, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+    AUTHORIZATION, CONNECTION, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, ORIGIN,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use hyper::{HeaderMap, Request, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
 use kapell_core::seat::Owner;
 use serde_json::json;
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
-use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::Leader;
 use super::answer::{Answer, Problem};
 use super::body::{Body, Relay, Upload};
+use super::dial::{Target, dial};
+use super::door::Entry;
 use super::front::name;
-use super::place::{Place, Scheme};
+use super::place::Place;
 use super::server::Io;
-use super::{Leader, Limits};
+use super::site::{Tools, Visit};
+use super::token::Token;
 
 /// Says that a host passed the request on. Nobody does it a second time.
 pub(super) const FORWARDED_BY: HeaderName = HeaderName::from_static("kapell-forwarded-by");
@@ -55,6 +56,7 @@ const US: HeaderValue = HeaderValue::from_static("1.1 kapell");
 pub(super) struct Forwarder {
     /// Whom to trust; nobody if no authority is known.
     tls: Option<Arc<ClientConfig>>,
+    token: Token,
     slots: Arc<Semaphore>,
     connect: Duration,
     stall: Duration,
@@ -62,9 +64,11 @@ pub(super) struct Forwarder {
 }
 
 impl Forwarder {
-    pub(super) fn new(tls: Option<Arc<ClientConfig>>, limits: &Limits) -> Self {
+    pub(super) fn new(tools: Tools) -> Self {
+        let limits = tools.limits;
         Self {
-            tls,
+            tls: tools.trust,
+            token: tools.token,
             slots: Arc::new(Semaphore::new(limits.forwards)),
             connect: limits.connect,
             stall: limits.stall,
@@ -75,7 +79,7 @@ impl Forwarder {
     /// Has the leader answer a request.
     pub(super) async fn forward(
         &self,
-        request: Request<Incoming>,
+        visit: Visit,
         leader: &Leader,
         us: Owner,
     ) -> Result<Answer, Box<Problem>> {
@@ -85,8 +89,8 @@ impl Forwarder {
         };
         let about = About { leader };
         let target = about.target()?;
-        let request = outbound(request, &target, us).map_err(|error| about.failed(&error))?;
-        let io = match timeout(self.connect, self.connect(&target)).await {
+        let request = self.outbound(visit, &target, us).map_err(|error| about.failed(&error))?;
+        let io = match timeout(self.connect, dial(self.tls.as_ref(), &target)).await {
             Ok(Ok(io)) => io,
             Ok(Err(error)) => return Err(about.unreachable(&error)),
             Err(_) => return Err(about.unreachable(&io::Error::from(io::ErrorKind::TimedOut))),
@@ -95,21 +99,29 @@ impl Forwarder {
         Ok(inbound(answer))
     }
 
-    async fn connect(&self, target: &Target) -> io::Result<Box<dyn Io>> {
-        let tls = match (target.scheme, &self.tls) {
-            (Scheme::Http, _) => None,
-            (Scheme::Https, Some(tls)) => Some(TlsConnector::from(Arc::clone(tls))),
-            (Scheme::Https, None) => {
-                return Err(io::Error::other(
-                    "no authority is known that could vouch for it: give --tls-ca FILE",
-                ));
-            }
-        };
-        let stream = TcpStream::connect((target.host.as_str(), target.port)).await?;
-        stream.set_nodelay(true)?;
-        let Some(tls) = tls else { return Ok(Box::new(stream)) };
-        let name = ServerName::try_from(target.host.clone()).map_err(io::Error::other)?;
-        Ok(Box::new(tls.connect(name, stream).await?))
+    /// The same request as it goes on to the leader.
+    fn outbound(
+        &self,
+        visit: Visit,
+        target: &Target,
+        us: Owner,
+    ) -> Result<Request<Incoming>, hyper::http::Error> {
+        let (mut parts, body) = visit.request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        parts.uri = Uri::try_from(path)?;
+        parts.version = Version::HTTP_11;
+        strip(&mut parts.headers);
+        // It was judged here; to the leader it would be foreign, and a session without it would count for nothing.
+        parts.headers.remove(ORIGIN);
+        if visit.by == Entry::Session {
+            parts.headers.remove(COOKIE);
+            let bearer = HeaderValue::try_from(format!("Bearer {}", self.token.as_str()))?;
+            parts.headers.insert(AUTHORIZATION, bearer);
+        }
+        parts.headers.insert(HOST, HeaderValue::try_from(target.authority())?);
+        parts.headers.insert(FORWARDED_BY, name(us));
+        parts.headers.append(VIA, US);
+        Ok(Request::from_parts(parts, body))
     }
 
     async fn exchange(
@@ -165,39 +177,6 @@ impl Connection {
     }
 }
 
-/// Where the leader is reached.
-struct Target {
-    scheme: Scheme,
-    host: String,
-    port: u16,
-}
-
-impl Target {
-    fn authority(&self) -> String {
-        let Self { host, port, .. } = self;
-        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-    }
-}
-
-/// The same request as it goes on to the leader.
-fn outbound(
-    request: Request<Incoming>,
-    target: &Target,
-    us: Owner,
-) -> Result<Request<Incoming>, hyper::http::Error> {
-    let (mut parts, body) = request.into_parts();
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    parts.uri = Uri::try_from(path)?;
-    parts.version = Version::HTTP_11;
-    strip(&mut parts.headers);
-    // It was judged here; to the leader it would be foreign.
-    parts.headers.remove(ORIGIN);
-    parts.headers.insert(HOST, HeaderValue::try_from(target.authority())?);
-    parts.headers.insert(FORWARDED_BY, name(us));
-    parts.headers.append(VIA, US);
-    Ok(Request::from_parts(parts, body))
-}
-
 fn inbound(mut answer: Answer) -> Answer {
     strip(answer.headers_mut());
     answer.headers_mut().append(VIA, US);
@@ -230,14 +209,7 @@ impl About<'_> {
         let Some(place) = Place::parse(address) else {
             return Err(self.problem("leader_unreachable", "the leader's address is none", false));
         };
-        let usual = if place.is_loopback() { Scheme::Http } else { Scheme::Https };
-        let scheme = place.scheme.unwrap_or(usual);
-        if scheme == Scheme::Http && !place.is_loopback() {
-            let text = "the token is not sent to another machine without TLS";
-            return Err(self.problem("leader_insecure", text, false));
-        }
-        let port = place.port.unwrap_or_else(|| scheme.port());
-        Ok(Target { scheme, host: place.host, port })
+        Target::of(place).map_err(|text| self.problem("leader_insecure", text, false))
     }
 
     fn unreachable(&self, error: &dyn StdError) -> Box<Problem> {
@@ -267,7 +239,7 @@ impl About<'_> {
     }
 }
 
-fn chain(error: &dyn StdError) -> String {
+pub(super) fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

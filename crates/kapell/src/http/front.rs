@@ -1,18 +1,20 @@
 //! Which answer a request gets.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http_body_util::Limited;
-use hyper::body::{Body as _, Incoming};
+use async_trait::async_trait;
+use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use kapell_core::seat::Owner;
 use serde_json::json;
 
 use super::answer::{self, Answer, Problem};
-use super::door::Door;
 use super::forward::{FORWARDED_BY, Forwarder};
+use super::route::not_allowed;
+use super::session;
+use super::site::{Site, Tools, Visit};
+use super::v1::Api;
 use super::{Face, Leader, Role};
 
 /// Who gave the answer.
@@ -24,37 +26,44 @@ type Page = fn(&dyn Face) -> Result<Answer, Box<Problem>>;
 const PAGES: [(&str, Page); 3] = [("/healthz", health), ("/leader", leader), ("/metrics", metrics)];
 
 pub(super) struct Front {
-    pub(super) face: Arc<dyn Face>,
-    pub(super) door: Door,
-    pub(super) forwarder: Forwarder,
-    pub(super) body_bytes: usize,
+    face: Arc<dyn Face>,
+    forwarder: Forwarder,
+    api: Api,
 }
 
-impl Front {
-    /// Answers a request that came in at `local`.
-    pub(super) async fn answer(&self, request: Request<Incoming>, local: SocketAddr) -> Answer {
-        let (parts, body) = request.into_parts();
-        if let Err(refused) = self.door.pass(&parts, local) {
-            return refused.answer();
-        }
+#[async_trait]
+impl Site for Front {
+    async fn answer(&self, visit: Visit) -> Answer {
+        let (parts, body) = visit.request.into_parts();
+        let person = session::wants_page(&parts);
         let request = Request::from_parts(parts, body);
-        let mut answer = self.route(request).await.unwrap_or_else(|problem| problem.answer());
+        let answered = self.route(Visit { request, by: visit.by }).await;
+        let mut answer = answered.unwrap_or_else(|problem| {
+            if person { session::sorry(&problem) } else { problem.answer() }
+        });
         if !answer.headers().contains_key(SERVED_BY) {
             answer.headers_mut().insert(SERVED_BY, name(self.face.owner()));
         }
         answer
     }
+}
 
-    async fn route(&self, request: Request<Incoming>) -> Result<Answer, Box<Problem>> {
+impl Front {
+    pub(super) fn new(face: Arc<dyn Face>, tools: Tools) -> Self {
+        Self { face, api: Api::new(tools.clone()), forwarder: Forwarder::new(tools) }
+    }
+
+    async fn route(&self, visit: Visit) -> Result<Answer, Box<Problem>> {
+        let request = &visit.request;
         if let Some((_, page)) = PAGES.iter().find(|(path, _)| *path == request.uri().path()) {
-            return self.page(&request, *page);
+            return self.page(request, *page);
         }
         if request.method() == Method::CONNECT {
             return Err(not_allowed("GET, HEAD, POST, PUT, PATCH, DELETE"));
         }
         let leader = self.face.leader().ok_or_else(nobody)?;
         if leader.here {
-            return self.serve(request).await;
+            return self.api.answer(visit.request, || self.face.board()).await;
         }
         let us = self.face.owner();
         if leader.record.owner == us {
@@ -73,7 +82,7 @@ impl Front {
             let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "forwarded_twice", text);
             return Err(problem.details(details).passing());
         }
-        self.forwarder.forward(request, &leader, us).await
+        self.forwarder.forward(visit, &leader, us).await
     }
 
     fn page(&self, request: &Request<Incoming>, page: Page) -> Result<Answer, Box<Problem>> {
@@ -82,26 +91,6 @@ impl Front {
         }
         page(&*self.face)
     }
-
-    /// Answers as the leader. Whatever more it has to offer is added in `api`.
-    async fn serve(&self, request: Request<Incoming>) -> Result<Answer, Box<Problem>> {
-        let limit = self.body_bytes;
-        let least = request.body().size_hint().lower();
-        if usize::try_from(least).is_ok_and(|least| least <= limit) {
-            return api(request.map(|body| Limited::new(body, limit))).await;
-        }
-        let text = format!("a body may have at most {limit} bytes");
-        let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text);
-        Err(problem.details(json!({ "limit_bytes": limit })).closing())
-    }
-}
-
-#[expect(clippy::unused_async, reason = "what is added here will read bodies")]
-async fn api(request: Request<Limited<Incoming>>) -> Result<Answer, Box<Problem>> {
-    let path = request.uri().path();
-    let text = format!("there is nothing at `{path}`");
-    let problem = Problem::new(StatusCode::NOT_FOUND, "not_found", text);
-    Err(problem.details(json!({ "path": path })))
 }
 
 fn health(face: &dyn Face) -> Result<Answer, Box<Problem>> {
@@ -142,11 +131,6 @@ fn metrics(face: &dyn Face) -> Result<Answer, Box<Problem>> {
 fn nobody() -> Box<Problem> {
     let text = "nobody leads right now";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no_leader", text).passing()
-}
-
-fn not_allowed(methods: &'static str) -> Box<Problem> {
-    let text = format!("only {methods} are possible here");
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", text).allow(methods)
 }
 
 /// An owner as the value of a header.

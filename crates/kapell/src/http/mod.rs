@@ -1,17 +1,27 @@
-//! What a host shows over HTTP: how it is, who leads, its figures, and the way to the leader.
+//! What hosts and cells show over HTTP.
 //!
-//! A connection is served by `server`; each request passes the `door` (Host, Origin, token) before `front` answers it
-//! here or has `forward` carry it to the leader.
+//! A connection is served by `server`; each request passes the `door` (Host, Origin, token or a browser's `session`)
+//! before a `site` answers it. That of a host is `front`: it answers itself, as the leader by `v1` and by pages, or has
+//! `forward` carry the request to the leader. That of a cell is `cell`.
 
 mod answer;
 mod body;
+mod cell;
+mod desk;
+mod dial;
 mod door;
 mod forward;
 mod front;
 mod place;
+mod query;
+mod read;
+mod route;
 mod server;
+mod session;
+mod site;
 mod tls;
 pub(crate) mod token;
+mod v1;
 
 #[cfg(test)]
 mod tests;
@@ -25,8 +35,15 @@ use std::time::Duration;
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::{Owner, Record, Seat};
 
+use cell::CellSite;
+use front::Front;
+use server::Shows;
+
+pub(crate) use cell::Rep;
+pub(crate) use desk::Desk;
 pub(crate) use server::Server;
 pub(crate) use token::Token;
+pub(crate) use v1::{Subject, explain, shown};
 
 /// What the listener shows of its host. Asked for every request, so nothing here may wait.
 pub(crate) trait Face: Send + Sync {
@@ -38,8 +55,13 @@ pub(crate) trait Face: Send + Sync {
 
     fn health(&self) -> Health;
 
-    /// All figures in Prometheus' text format.
+    /// All figures in Prometheus' text format, those of the board too.
     fn metrics(&self) -> String;
+
+    /// The board, while this host leads and has loaded it.
+    fn board(&self) -> Option<Arc<dyn Desk>> {
+        None
+    }
 }
 
 /// Who holds a seat.
@@ -139,9 +161,11 @@ struct Limits {
     head_bytes: usize,
     /// The bytes of a request's body that is answered here.
     body_bytes: usize,
+    /// The same for what cells report and what they are told to do.
+    bulk_bytes: usize,
     /// To reach the leader.
     connect: Duration,
-    /// Without a byte of the request moving and without an answer of the leader.
+    /// Without a byte of the request moving and without an answer of the leader. An answer itself may take for ever.
     stall: Duration,
 }
 
@@ -151,11 +175,21 @@ const LIMITS: Limits = Limits {
     head: Duration::from_secs(15),
     head_bytes: 32 * 1024,
     body_bytes: 1024 * 1024,
+    bulk_bytes: 4 * 1024 * 1024,
     connect: Duration::from_secs(5),
     stall: Duration::from_secs(60),
 };
 
 /// Opens the listener and serves until it is told to stop.
 pub(crate) async fn bind(listen: Listen, face: Arc<dyn Face>) -> Result<Server, Error> {
-    Server::start(listen, face, LIMITS).await
+    bind_host(listen, face, LIMITS).await
+}
+
+async fn bind_host(listen: Listen, face: Arc<dyn Face>, limits: Limits) -> Result<Server, Error> {
+    Server::start(listen, limits, Shows::Pages, |tools| Arc::new(Front::new(face, tools))).await
+}
+
+/// Opens the listener of a cell.
+pub(crate) async fn bind_cell(listen: Listen, cell: Arc<dyn Rep>) -> Result<Server, Error> {
+    Server::start(listen, LIMITS, Shows::Data, |tools| Arc::new(CellSite::new(cell, &tools))).await
 }

@@ -19,10 +19,9 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
 use super::door::Door;
-use super::forward::Forwarder;
-use super::front::Front;
 use super::place::{Hosts, Scheme, is_loopback};
-use super::{Error, Face, Limits, Listen, tls};
+use super::site::{Gate, Site, Tools};
+use super::{Error, Limits, Listen, tls};
 
 /// How long nothing is accepted after it failed, as when no file descriptors are left.
 const BREATH: Duration = Duration::from_millis(100);
@@ -38,6 +37,13 @@ impl fmt::Debug for dyn Io {
     }
 }
 
+/// Whether a site has pages, and browsers may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shows {
+    Pages,
+    Data,
+}
+
 /// Serves until it is stopped or dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -50,8 +56,9 @@ pub(crate) struct Server {
 impl Server {
     pub(super) async fn start(
         listen: Listen,
-        face: Arc<dyn Face>,
         limits: Limits,
+        shows: Shows,
+        site: impl FnOnce(Tools) -> Arc<dyn Site>,
     ) -> Result<Self, Error> {
         let address = listen.address;
         if listen.tls.is_none() && !is_loopback(address.ip()) {
@@ -64,14 +71,12 @@ impl Server {
         let hosts = Hosts::new(own, names.map(String::as_str))?;
         let listener = TcpListener::bind(address).await.map_err(|error| refused(address, error))?;
         let local = listener.local_addr().map_err(|error| refused(address, error))?;
-        let front = Front {
-            face,
-            door: Door { hosts, token: listen.token },
-            forwarder: Forwarder::new(trust, &limits),
-            body_bytes: limits.body_bytes,
-        };
+        let secure = acceptor.is_some();
+        let site = site(Tools { trust, token: listen.token.clone(), limits });
+        let door = Door { hosts, token: listen.token, sessions: shows == Shows::Pages };
         let (stop, stopped) = watch::channel(None);
-        let shared = Shared { front: Arc::new(front), acceptor, limits, stopped };
+        let gate = Arc::new(Gate { door, site, secure });
+        let shared = Shared { gate, acceptor, limits, stopped };
         let mut tasks = JoinSet::new();
         tasks.spawn(shared.accept(listener));
         Ok(Self { local, stop, tasks })
@@ -99,7 +104,7 @@ fn refused(address: SocketAddr, source: io::Error) -> Error {
 /// What all connections need.
 #[derive(Clone)]
 struct Shared {
-    front: Arc<Front>,
+    gate: Arc<Gate>,
     acceptor: Option<TlsAcceptor>,
     limits: Limits,
     stopped: watch::Receiver<Option<Instant>>,
@@ -141,10 +146,10 @@ impl Shared {
                 }
             },
         };
-        let front = self.front;
+        let gate = self.gate;
         let service = service_fn(move |request| {
-            let front = Arc::clone(&front);
-            async move { Ok::<_, Infallible>(front.answer(request, local).await) }
+            let gate = Arc::clone(&gate);
+            async move { Ok::<_, Infallible>(gate.answer(request, local).await) }
         });
         let mut connection = pin!(
             http1::Builder::new()

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use kapell_node::system::user;
 use subtle::ConstantTimeEq as _;
+use tokio_rustls::rustls::SupportedCipherSuite;
 
 use super::tls;
 
@@ -109,7 +110,7 @@ impl Token {
         File::open(dir)?.sync_all()
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let text = str::from_utf8(bytes).ok()?;
         let text = text.strip_suffix('\n').unwrap_or(text);
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
@@ -117,7 +118,6 @@ impl Token {
     }
 
     /// For the header of a request.
-    #[cfg(test)]
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -125,6 +125,26 @@ impl Token {
     /// Whether it is this one. How long that takes says nothing about it but its length.
     pub(super) fn is(&self, given: &str) -> bool {
         self.0.as_bytes().ct_eq(given.as_bytes()).into()
+    }
+}
+
+impl Token {
+    /// What a browser is given instead: it opens the same door, and the token cannot be read from it.
+    pub(crate) fn session(&self) -> Option<String> {
+        let provider = tls::provider();
+        let suite = provider.cipher_suites.iter().find_map(|suite| match suite {
+            SupportedCipherSuite::Tls13(suite) => Some(*suite),
+            SupportedCipherSuite::Tls12(_) => None,
+        })?;
+        let mut hash = suite.common.hash_provider.start();
+        hash.update(b"kapell page session 1\0");
+        hash.update(self.0.as_bytes());
+        Some(hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Whether it is the [`Token::session`] of this one.
+    pub(super) fn is_session(&self, given: &str) -> bool {
+        self.session().is_some_and(|own| own.as_bytes().ct_eq(given.as_bytes()).into())
     }
 }
 

@@ -1,9 +1,18 @@
 //! Real listeners on loopback, asked by hand-written requests.
 
+mod api;
+mod cells;
+mod desk;
 mod door;
+mod events;
 mod forward;
 mod limits;
+mod logs;
+mod openapi;
 mod pages;
+mod query;
+mod sessions;
+mod shown;
 mod stop;
 mod tls;
 mod token;
@@ -20,7 +29,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{Error, Face, Health, LIMITS, Leader, Limits, Listen, Role, Server, Token};
+use desk::FakeDesk;
+
+use super::{Desk, Error, Face, Health, LIMITS, Leader, Limits, Listen, Role, Server, Token};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Longer than anything takes that does not hang.
@@ -31,6 +42,7 @@ struct Fake {
     owner: Owner,
     leader: Mutex<Option<Leader>>,
     role: Mutex<Role>,
+    board: Mutex<Option<Arc<FakeDesk>>>,
 }
 
 impl Face for Fake {
@@ -50,12 +62,22 @@ impl Face for Fake {
     fn metrics(&self) -> String {
         "kapell_host_leading 1\n".to_owned()
     }
+
+    fn board(&self) -> Option<Arc<dyn Desk>> {
+        let board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        board.clone().map(|board| board as Arc<dyn Desk>)
+    }
 }
 
 impl Fake {
     fn new(owner: u64) -> Arc<Self> {
         let owner = Owner(owner);
-        Arc::new(Self { owner, leader: Mutex::new(None), role: Mutex::new(Role::Standby) })
+        Arc::new(Self {
+            owner,
+            leader: Mutex::new(None),
+            role: Mutex::new(Role::Standby),
+            board: Mutex::new(None),
+        })
     }
 
     /// From now on it says that `owner` leads at `address`.
@@ -89,7 +111,7 @@ impl Host {
 
     async fn open(owner: u64, limits: Limits, listen: Listen) -> Result<Self, Error> {
         let face = Fake::new(owner);
-        let server = Server::start(listen, face.clone(), limits).await?;
+        let server = super::bind_host(listen, face.clone(), limits).await?;
         Ok(Self { server, face })
     }
 
@@ -98,6 +120,21 @@ impl Host {
         let host = Self::start(owner).await;
         host.face.follow(owner, &host.at());
         host
+    }
+
+    /// A host that leads and has a board.
+    async fn with_board() -> (Self, Arc<FakeDesk>) {
+        let (host, desk) = (Self::leading(0xa).await, FakeDesk::new());
+        *host.face.board.lock().unwrap() = Some(Arc::clone(&desk));
+        (host, desk)
+    }
+
+    /// Sends JSON.
+    async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
+        let length = body.len();
+        let more =
+            format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
+        self.ask(method, path, &more).await
     }
 
     /// A host that forwards to `leader`.
@@ -180,6 +217,11 @@ impl Reply {
         assert!(json["message"].is_string() && json["details"].is_object(), "{json}");
         assert!(self.has("content-type: application/json"), "{}", self.head);
         (self.status, json["code"].as_str().unwrap().to_owned())
+    }
+
+    /// The value of a header.
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
     fn has(&self, line: &str) -> bool {

@@ -30,9 +30,9 @@ impl Fleet {
         for number in 0..hosts {
             let mut host = fleet.cluster.host(&[]);
             if number == 0 {
-                drop(host.leads(1))
+                host.leads(1);
             } else {
-                host.listens()
+                host.listens();
             }
             fleet.hosts.push(host);
         }

@@ -3,13 +3,13 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, LIMIT, Ran, eventually, try_eventually};
-use crate::census::{MARK, Process, marked};
+use crate::bench::{Bench, LIMIT, Ran, try_eventually};
+use crate::census::Process;
 use crate::leadership::cluster::free_port;
 use crate::running::{Running, send};
 

@@ -1,5 +1,10 @@
 //! Between the leader and the cells: seams, so that a simulator can own them.
 
+mod http;
+
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use async_trait::async_trait;
@@ -9,6 +14,8 @@ use kapell_api::v1::{
 use kapell_core::board::request::Report;
 use kapell_core::board::{CellId, CellPresence, CellState};
 use kapell_core::seat::Epoch;
+
+pub use http::{HttpBoard, HttpCallbacks, HttpCells};
 
 /// Why a call across a link has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,0 +1,103 @@
+//! Calls to places that users name: never to where only this machine should get.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Request, StatusCode};
+use tokio::time::timeout;
+use url::Url;
+
+use super::address::Base;
+use super::call::Body;
+use super::connection::{Broken, Wire, dial};
+use super::tls;
+
+/// Where clouds tell a machine its secrets, over IPv6.
+const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// How to call out.
+#[derive(Debug, Clone)]
+pub struct Egress {
+    /// Whose certificates are trusted; without it, those that the system trusts.
+    pub ca: Option<PathBuf>,
+    /// How long a call may take in all.
+    pub limit: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum EgressError {
+    #[error("`{0}` is no URL that can be called: write http://… or https://…")]
+    BadUrl(String),
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
+    /// Its address is one that nobody may have us call.
+    #[error("{place} must not be called: {why}")]
+    Forbidden { place: String, why: String },
+    #[error("{place} cannot be reached")]
+    Unreachable {
+        place: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{place} gave no answer")]
+    NoAnswer {
+        place: String,
+        #[source]
+        source: Broken,
+    },
+}
+
+impl Egress {
+    /// Sends JSON, and gives the status of the answer, whatever it is.
+    pub async fn post_json(&self, url: &str, body: Bytes) -> Result<StatusCode, EgressError> {
+        let bad = || EgressError::BadUrl(url.to_owned());
+        let target = Url::parse(url).map_err(|_| bad())?;
+        let base = Base::of(&target).ok_or_else(bad)?;
+        let tls = if base.secure { Some(tls::client(self.ca.as_deref())?) } else { None };
+        let query = target.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let request = Request::post(format!("{}{query}", target.path()))
+            .header(HOST, base.authority())
+            .header(CONTENT_TYPE, "application/json")
+            .body(Body::new(body))
+            .map_err(|_| bad())?;
+        let place = base.to_string();
+        let call = async {
+            let dialled = dial(&base, tls.as_ref(), may_be_called).await;
+            let io = dialled.map_err(|source| {
+                // The system may forbid it too, for reasons that pass.
+                let is_ours = source.raw_os_error().is_none();
+                if is_ours && source.kind() == io::ErrorKind::PermissionDenied {
+                    EgressError::Forbidden { place: place.clone(), why: source.to_string() }
+                } else {
+                    EgressError::Unreachable { place: place.clone(), source }
+                }
+            })?;
+            let broken = |error: hyper::Error| EgressError::NoAnswer {
+                place: place.clone(),
+                source: error.into(),
+            };
+            let mut wire = Wire::open(io).await.map_err(broken)?;
+            Ok(wire.send(request).await.map_err(broken)?.status())
+        };
+        match timeout(self.limit, call).await {
+            Ok(answered) => answered,
+            Err(_) => Err(EgressError::NoAnswer {
+                place: place.clone(),
+                source: Broken::late(self.limit),
+            }),
+        }
+    }
+}
+
+/// Link-local addresses are where clouds tell a machine its secrets.
+pub(super) fn may_be_called(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_unicast_link_local() && address != METADATA,
+    }
+}

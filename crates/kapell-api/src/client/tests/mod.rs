@@ -1,0 +1,5 @@
+mod asking;
+mod server;
+mod sse;
+mod tls;
+mod urls;

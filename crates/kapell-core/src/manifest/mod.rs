@@ -1,0 +1,160 @@
+//! Files that say what is desired: many documents, each of a kind, or everything that is wrong with them.
+
+mod shape;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value as Json;
+
+use crate::board::{DesiredLrp, TaskDefinition, validate};
+use crate::source::{Problem, Span};
+use crate::workflow::load::not_text;
+use crate::workflow::reader::Reader;
+use crate::yaml::{self, Node, Value};
+use shape::Builder;
+
+/// One thing that is desired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Document {
+    Lrp {
+        lrp: Box<DesiredLrp>,
+        /// The file says how many instances; otherwise as many as there are stay.
+        counts: bool,
+    },
+    /// Its guid is empty where the file has none.
+    Task(Box<TaskDefinition>),
+}
+
+/// A document and where it stands: its guid, if it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    pub document: Document,
+    pub span: Span,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Lrp,
+    Task,
+    Job,
+    Workflow,
+}
+
+const KINDS: [(&str, Kind); 4] =
+    [("lrp", Kind::Lrp), ("task", Kind::Task), ("job", Kind::Job), ("workflow", Kind::Workflow)];
+
+/// Reads all documents of a file, YAML or JSON. If anything is wrong, all of it is told.
+pub fn read(bytes: &[u8]) -> Result<Vec<Placed>, Vec<Problem>> {
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| vec![not_text(bytes, error.valid_up_to())])?;
+    let nodes = yaml::parse(text).map_err(|problem| vec![problem])?;
+    let mut reader = Reader::default();
+    let mut documents = Vec::new();
+    // Nothing between two `---` is nothing.
+    for node in nodes.iter().filter(|node| !node.is_null()) {
+        documents.extend(read_document(&mut reader, node));
+    }
+    let is_empty = nodes.iter().all(Node::is_null);
+    if is_empty {
+        let problem = Problem::error(Span::START, "the file holds nothing to apply");
+        reader.report(problem.help("write a document with `kind: lrp` or `kind: task`"));
+    }
+    if reader.problems.is_empty() {
+        return Ok(documents);
+    }
+    reader.problems.sort_by_key(|problem| problem.span);
+    reader.problems.extend(Problem::more(reader.errors_left_out, reader.warnings_left_out));
+    Err(reader.problems)
+}
+
+fn read_document(reader: &mut Reader, node: &Node<'_>) -> Option<Placed> {
+    match kind_of(reader, node)? {
+        (Kind::Lrp, _) => read_lrp(reader, node),
+        (Kind::Task, _) => read_task(reader, node),
+        (Kind::Job, span) => {
+            let problem = Problem::error(span, "jobs cannot be applied yet");
+            reader.report(problem.help("this version applies `lrp` and `task`"));
+            None
+        }
+        (Kind::Workflow, span) => {
+            let problem = Problem::error(span, "workflows cannot be applied yet");
+            reader.report(problem.help("run it here by `kapell process FILE`"));
+            None
+        }
+    }
+}
+
+/// What a document is, by its `kind` or else by the guid that it has.
+fn kind_of(reader: &mut Reader, node: &Node<'_>) -> Option<(Kind, Span)> {
+    let Value::Map(entries) = &node.value else {
+        let message = format!("a document must be a mapping, not {}", node.what());
+        reader.report(Problem::error(node.span, message).help("begin with `kind: lrp`"));
+        return None;
+    };
+    let find = |name: &str| {
+        let is = |key: &Node<'_>| key.scalar().is_some_and(|key| key.text == name);
+        entries.iter().find(|(key, _)| is(key)).map(|(_, value)| value)
+    };
+    if let Some(kind) = find("kind") {
+        return reader.choice(kind, "kind", &KINDS).map(|found| (found, kind.span));
+    }
+    let guessed =
+        [("process_guid", Kind::Lrp), ("task_guid", Kind::Task), ("steps", Kind::Workflow)]
+            .into_iter()
+            .find_map(|(key, kind)| find(key).map(|value| (kind, value.span)));
+    if guessed.is_none() {
+        let problem = Problem::error(node.span, "the document does not say what it is");
+        reader.report(problem.help("add `kind: lrp` or `kind: task`"));
+    }
+    guessed
+}
+
+fn read_lrp(reader: &mut Reader, node: &Node<'_>) -> Option<Placed> {
+    let mut builder = Builder::new(reader);
+    let value =
+        builder.object(node, "the lrp", shape::LRP, &["process_guid", "domain", "action"], "");
+    let counts = value.as_ref().is_some_and(|value| value.get("instances").is_some());
+    let lrp: DesiredLrp = builder.finish(node, value?)?;
+    let mut texts = validate::desired(&lrp);
+    texts.extend(validate::unsupported_in_desired(&lrp));
+    builder.place(node, texts);
+    let span = builder.span("process_guid", node);
+    Some(Placed { document: Document::Lrp { lrp: Box::new(lrp), counts }, span })
+}
+
+fn read_task(reader: &mut Reader, node: &Node<'_>) -> Option<Placed> {
+    let mut builder = Builder::new(reader);
+    let value = builder.object(node, "the task", shape::TASK, &["domain", "action"], "");
+    let is_named = value.as_ref().is_some_and(|value| value.get("task_guid").is_some());
+    let task: TaskDefinition = builder.finish(node, value?)?;
+    let mut checked = task.clone();
+    if !is_named {
+        checked.task_guid = "drawn-later".into();
+    }
+    let mut texts = validate::task(&checked);
+    texts.extend(validate::unsupported_in_task(&task));
+    builder.place(node, texts);
+    let span = builder.span("task_guid", node);
+    Some(Placed { document: Document::Task(Box::new(task)), span })
+}
+
+/// The names of the fields in which two of a kind differ, as they are written.
+pub fn differences(one: &impl serde::Serialize, other: &impl serde::Serialize) -> Vec<String> {
+    const OF_THE_BOARD: [&str; 3] = ["version", "created_at", "updated_at"];
+    let object = |value: &Json| value.as_object().cloned().unwrap_or_default();
+    let (Ok(one), Ok(other)) = (serde_json::to_value(one), serde_json::to_value(other)) else {
+        return Vec::new();
+    };
+    let (one, other) = (object(&one), object(&other));
+    let mut names: Vec<String> = one
+        .keys()
+        .chain(other.keys())
+        .filter(|key| one.get(*key) != other.get(*key))
+        .filter(|key| !OF_THE_BOARD.contains(&key.as_str()))
+        .cloned()
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,319 @@
+//! What may stand under which key.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Number, Value as Json};
+
+use crate::source::{Problem, Span};
+use crate::workflow::reader::Reader;
+use crate::yaml::{Node, Scalar, Value};
+
+pub(super) const LRP: &[&str] = &[
+    "kind",
+    "process_guid",
+    "domain",
+    "instances",
+    "rootfs",
+    "memory_mb",
+    "disk_mb",
+    "max_pids",
+    "placement_tags",
+    "setup",
+    "action",
+    "monitor",
+    "start_timeout_ms",
+    "stop_grace_ms",
+    "env",
+    "ports",
+    "annotation",
+    "routes",
+    "version",
+    "created_at",
+    "updated_at",
+    "actual_lrps",
+];
+pub(super) const TASK: &[&str] = &[
+    "kind",
+    "task_guid",
+    "domain",
+    "rootfs",
+    "memory_mb",
+    "disk_mb",
+    "max_pids",
+    "placement_tags",
+    "env",
+    "action",
+    "result_file",
+    "completion_callback_url",
+    "annotation",
+];
+
+type Keys = &'static [&'static str];
+
+/// The actions: name, keys, and those of them that must be there.
+const ACTIONS: [(&str, Keys, Keys); 9] = [
+    ("run", &["path", "args", "dir", "env", "user"], &["path"]),
+    ("download", &["from", "to", "checksum"], &["from", "to"]),
+    ("upload", &["from", "to"], &["from", "to"]),
+    ("timeout", &["action", "timeout_ms"], &["action", "timeout_ms"]),
+    ("try", &["action"], &["action"]),
+    ("parallel", &["actions"], &["actions"]),
+    ("serial", &["actions"], &["actions"]),
+    ("codependent", &["actions"], &["actions"]),
+    (
+        "emit_progress",
+        &["action", "start_message", "success_message", "failure_message"],
+        &["action"],
+    ),
+];
+const ACTION_NAMES: &[&str] = &[
+    "run",
+    "download",
+    "upload",
+    "timeout",
+    "try",
+    "parallel",
+    "serial",
+    "codependent",
+    "emit_progress",
+];
+const VARIABLE: &[&str] = &["name", "value"];
+
+/// What a value looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Text,
+    Texts,
+    Whole {
+        most: i64,
+    },
+    Ports,
+    Env,
+    Action,
+    Actions,
+    /// A mapping of anything.
+    Free,
+    /// The board's own: it may stand there and counts for nothing.
+    Ignored,
+}
+
+/// A key means the same wherever it stands.
+fn shape(key: &str) -> Shape {
+    const SMALL: i64 = u32::MAX as i64;
+    match key {
+        "instances" | "memory_mb" | "disk_mb" | "max_pids" => Shape::Whole { most: SMALL },
+        "start_timeout_ms" | "stop_grace_ms" | "timeout_ms" => Shape::Whole { most: i64::MAX },
+        "args" | "placement_tags" => Shape::Texts,
+        "ports" => Shape::Ports,
+        "env" => Shape::Env,
+        "action" | "setup" | "monitor" => Shape::Action,
+        "actions" => Shape::Actions,
+        "routes" => Shape::Free,
+        "kind" | "version" | "created_at" | "updated_at" | "actual_lrps" => Shape::Ignored,
+        _ => Shape::Text,
+    }
+}
+
+/// Makes JSON of a document, and remembers where each field stands.
+#[derive(Debug)]
+pub(super) struct Builder<'r> {
+    reader: &'r mut Reader,
+    spans: BTreeMap<String, Span>,
+    before: usize,
+}
+
+impl<'r> Builder<'r> {
+    pub(super) fn new(reader: &'r mut Reader) -> Self {
+        let before = reader.problems.len() + reader.errors_left_out;
+        Self { reader, spans: BTreeMap::new(), before }
+    }
+
+    fn is_bad(&self) -> bool {
+        self.reader.problems.len() + self.reader.errors_left_out > self.before
+    }
+
+    /// The typed form. What is wrong already was left out, so that the rest can be judged too.
+    pub(super) fn finish<T: DeserializeOwned>(
+        &mut self,
+        node: &Node<'_>,
+        value: Json,
+    ) -> Option<T> {
+        let made = serde_json::from_value(value);
+        if let Err(error) = &made
+            && !self.is_bad()
+        {
+            self.reader.report(Problem::error(node.span, error.to_string()));
+        }
+        made.ok()
+    }
+
+    pub(super) fn object(
+        &mut self,
+        node: &Node<'_>,
+        what: &str,
+        keys: Keys,
+        needed: Keys,
+        path: &str,
+    ) -> Option<Json> {
+        let fields = self.reader.fields(node, what, keys)?;
+        for key in needed.iter().filter(|key| fields.get(key).is_none()) {
+            let span = fields.key_span(key).unwrap_or(node.span);
+            let problem = Problem::error(span, format!("{what} has no `{key}`"));
+            self.reader.report(problem.help(format!("add `{key}: …`")));
+        }
+        let mut object = Map::new();
+        for key in keys {
+            let Some(value) = fields.get(key) else { continue };
+            let path = if path.is_empty() { (*key).to_owned() } else { format!("{path}.{key}") };
+            self.spans.insert(path.clone(), value.span);
+            if let Some(value) = self.value(value, key, &path) {
+                object.insert((*key).to_owned(), value);
+            }
+        }
+        Some(Json::Object(object))
+    }
+
+    fn value(&mut self, node: &Node<'_>, key: &str, path: &str) -> Option<Json> {
+        let what = format!("`{key}`");
+        match shape(key) {
+            Shape::Text => self.reader.text(node, &what).map(Json::from),
+            Shape::Whole { most } => self.reader.whole(node, &what, 0..=most).map(Json::from),
+            Shape::Texts => self.list(node, &what, path, |this, item, _| {
+                this.reader.text(item, &what).map(Json::from)
+            }),
+            Shape::Ports => self.list(node, &what, path, |this, item, _| {
+                this.reader.whole(item, "a port", 1..=65_535).map(Json::from)
+            }),
+            Shape::Env => self.env(node, path),
+            Shape::Action => self.action(node, path),
+            Shape::Actions => self.list(node, &what, path, Self::action),
+            Shape::Free => {
+                if matches!(node.value, Value::Map(_)) {
+                    return Some(plain(node));
+                }
+                let message = format!("{what} must be a mapping, not {}", node.what());
+                self.reader
+                    .report(Problem::error(node.span, message).help("write `name: value` lines"));
+                None
+            }
+            Shape::Ignored => None,
+        }
+    }
+
+    fn list(
+        &mut self,
+        node: &Node<'_>,
+        what: &str,
+        path: &str,
+        mut each: impl FnMut(&mut Self, &Node<'_>, &str) -> Option<Json>,
+    ) -> Option<Json> {
+        let Value::List(items) = &node.value else {
+            let message = format!("{what} must be a list, not {}", node.what());
+            self.reader.report(Problem::error(node.span, message).help("write `[a, b]`"));
+            return None;
+        };
+        let mut list = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            let path = format!("{path}[{at}]");
+            self.spans.insert(path.clone(), item.span);
+            list.extend(each(self, item, &path));
+        }
+        Some(Json::Array(list))
+    }
+
+    /// `{name, value}` items, as in requests, or `NAME: value` lines.
+    fn env(&mut self, node: &Node<'_>, path: &str) -> Option<Json> {
+        if matches!(node.value, Value::List(_)) {
+            return self.list(node, "`env`", path, |this, item, path| {
+                this.object(item, "a variable", VARIABLE, VARIABLE, path)
+            });
+        }
+        let variables = self.reader.variables(node, "`env`");
+        let item =
+            |(name, value): (String, String)| serde_json::json!({"name": name, "value": value});
+        Some(variables.into_iter().map(item).collect())
+    }
+
+    fn action(&mut self, node: &Node<'_>, path: &str) -> Option<Json> {
+        let fields = self.reader.fields(node, "an action", ACTION_NAMES)?;
+        let mut names = fields.keys();
+        let name = names.next();
+        let (Some(name), None) = (name, names.next()) else {
+            let message = "an action must have exactly one name";
+            let problem = Problem::error(node.span, message);
+            self.reader.report(problem.help("for several, use `serial: {actions: […]}`"));
+            return None;
+        };
+        let (_, keys, needed) = ACTIONS.iter().find(|(each, ..)| *each == name)?;
+        let Some(inner) = fields.get(name) else {
+            let span = fields.key_span(name).unwrap_or(node.span);
+            let problem = Problem::error(span, format!("`{name}` says nothing"));
+            self.reader.report(problem.help(format!("its keys are {}", keys.join(", "))));
+            return None;
+        };
+        let path = format!("{path}.{name}");
+        let value = self.object(inner, &format!("`{name}`"), keys, needed, &path)?;
+        Some(Json::Object([(name.to_owned(), value)].into_iter().collect()))
+    }
+
+    /// Reports texts such as `action.run.path: must not be empty`, each where its field stands.
+    pub(super) fn place(&mut self, node: &Node<'_>, texts: Vec<String>) {
+        for text in texts {
+            let path = text.split_once(": ").map_or("", |(path, _)| path);
+            let span = self.span(path, node);
+            self.reader.report(Problem::error(span, text));
+        }
+    }
+
+    /// Where a field stands, or else what it stands in.
+    pub(super) fn span(&self, path: &str, node: &Node<'_>) -> Span {
+        let mut path = path;
+        loop {
+            if let Some(span) = self.spans.get(path) {
+                return *span;
+            }
+            let Some(end) = path.rfind(['.', '[']) else { return node.span };
+            path = &path[..end];
+        }
+    }
+}
+
+/// A value as YAML means it.
+fn plain(node: &Node<'_>) -> Json {
+    match &node.value {
+        Value::Scalar(scalar) => plain_scalar(scalar),
+        Value::List(items) => items.iter().map(plain).collect(),
+        Value::Map(entries) => {
+            let key = |key: &Node<'_>| match key.scalar() {
+                Some(scalar) => scalar.text.clone().into_owned(),
+                None => plain(key).to_string(),
+            };
+            entries.iter().map(|(name, value)| (key(name), plain(value))).collect()
+        }
+    }
+}
+
+fn plain_scalar(scalar: &Scalar<'_>) -> Json {
+    let text = &*scalar.text;
+    if scalar.is_null() {
+        return Json::Null;
+    }
+    if !scalar.plain {
+        return text.into();
+    }
+    match text {
+        "true" | "True" | "TRUE" => return true.into(),
+        "false" | "False" | "FALSE" => return false.into(),
+        _ => {}
+    }
+    let looks_like_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    if let Ok(number) = text.parse::<i64>() {
+        return number.into();
+    }
+    if let Ok(number) = text.parse::<u64>() {
+        return number.into();
+    }
+    let float = text.parse::<f64>().ok().filter(|_| looks_like_number).and_then(Number::from_f64);
+    float.map_or_else(|| text.into(), Json::Number)
+}

@@ -1,0 +1,155 @@
+use super::*;
+
+fn problems(text: &str) -> Vec<String> {
+    read(text.as_bytes()).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn documents_are_read_in_all_their_forms() {
+    let text = "\
+kind: lrp
+process_guid: web
+domain: shop
+instances: 3
+memory_mb: 64
+action: {run: {path: /bin/server, args: [--port, 8080], env: [{name: A, value: b}]}}
+env: {GREETING: hello, N: 5}
+ports: [8080]
+annotation: 5
+routes: {cf-router: [{hostnames: [a.example], port: 8080, on: true, w: 1.5, q: \"5\", n: null}]}
+---
+---
+process_guid: inferred
+domain: d
+action: {run: {path: x}}
+version: 7
+created_at: 1
+---
+{\"kind\": \"task\", \"domain\": \"d\", \"action\": {\"run\": {\"path\": \"true\"}}}
+";
+    let documents = read(text.as_bytes()).unwrap();
+    let [Placed { document: Document::Lrp { lrp, counts: true }, span }, second, third] =
+        documents.as_slice()
+    else {
+        panic!("{documents:?}")
+    };
+    assert_eq!((span.line, lrp.instances, lrp.memory_mb), (2, 3, 64));
+    assert_eq!(lrp.annotation, "5");
+    let env: Vec<_> = lrp.env.iter().map(|it| (it.name.as_str(), it.value.as_str())).collect();
+    assert_eq!(env, [("GREETING", "hello"), ("N", "5")]);
+    let want = serde_json::json!([{
+        "hostnames": ["a.example"], "port": 8080, "on": true, "w": 1.5, "q": "5", "n": null
+    }]);
+    assert_eq!(lrp.routes["cf-router"], want);
+    let Document::Lrp { lrp, counts: false } = &second.document else { panic!("{second:?}") };
+    assert_eq!((lrp.process_guid.as_str(), lrp.instances, lrp.version), ("inferred", 1, 0));
+    let Document::Task(task) = &third.document else { panic!("{third:?}") };
+    assert_eq!(task.task_guid.as_str(), "");
+}
+
+#[test]
+fn every_problem_is_told_at_its_place() {
+    let text = "\
+kind: lrp
+process_guid: a b
+domain: d
+instances: many
+action: {run: {path: x}}
+---
+kind: lrp
+process_guid: a b
+domain: d
+action: {run: {path: '', args: [a], evn: {}}}
+ports: 80
+---
+kind: lrp
+process_guid: ok!
+domain: ''
+rootfs: nowhere
+action: {run: {path: ''}}
+---
+kind: task
+action: sleep 5
+---
+kind: lpr
+---
+kind: job
+---
+- 1
+---
+a: b
+";
+    let want = [
+        "2:15: process_guid: must be 1 to 200 letters, digits, `-` or `_`, not `a b`",
+        "4:12: `instances` must be a whole number, not `many` (write a number from 0 to 4294967295)",
+        "8:15: process_guid: must be 1 to 200 letters, digits, `-` or `_`, not `a b`",
+        "10:22: action.run.path: must not be empty",
+        "10:37: unknown key `evn` in `run` (did you mean `env`?)",
+        "11:8: `ports` must be a list, not a single value (write `[a, b]`)",
+        "14:15: process_guid: must be 1 to 200 letters, digits, `-` or `_`, not `ok!`",
+        "15:9: domain: must be 1 to 200 bytes of printable text without `/`, not ``",
+        "16:9: rootfs: must be a URL with a scheme such as `oci:///path` or `docker:///image`, not `nowhere`",
+        "16:9: rootfs: only the process driver is there; leave rootfs out",
+        "17:22: action.run.path: must not be empty",
+        "19:1: the task has no `domain` (add `domain: …`)",
+        "20:9: an action must be a mapping, not a single value (write `key: value` lines; keys are run, download, upload, timeout, try, parallel, serial, codependent, emit_progress)",
+        "22:7: kind cannot be `lpr` (write one of lrp, task, job, workflow)",
+        "24:7: jobs cannot be applied yet (this version applies `lrp` and `task`)",
+        "26:1: a document must be a mapping, not a list (begin with `kind: lrp`)",
+        "28:1: the document does not say what it is (add `kind: lrp` or `kind: task`)",
+    ];
+    assert_eq!(problems(text), want);
+}
+
+#[test]
+fn actions_within_actions_are_checked() {
+    let text = "\
+kind: task
+domain: d
+action:
+  timeout:
+    timeout_ms: 5
+    action:
+      serial:
+        actions:
+          - run: {path: x}
+          - {}
+          - run:
+";
+    let want = [
+        "4:3: action: `timeout` cannot be run by cells yet; use `run`",
+        "10:13: an action must have exactly one name (for several, use `serial: {actions: […]}`)",
+        "11:13: `run` says nothing (its keys are path, args, dir, env, user)",
+    ];
+    assert_eq!(problems(text), want);
+}
+
+#[test]
+fn files_that_are_none_are_told_so() {
+    assert_eq!(
+        problems("# nothing\n"),
+        [
+            "1:1: the file holds nothing to apply (write a document with `kind: lrp` or `kind: task`)"
+        ]
+    );
+    assert!(problems("a: [\n")[0].contains("invalid YAML"));
+    assert!(read(b"\xff").unwrap_err()[0].message.contains("not UTF-8"));
+    assert_eq!(
+        problems("steps: []\n"),
+        ["1:8: workflows cannot be applied yet (run it here by `kapell process FILE`)"]
+    );
+}
+
+#[test]
+fn differences_are_named_but_not_those_of_the_board() {
+    let read_one = |text: &str| match read(text.as_bytes()).unwrap().remove(0).document {
+        Document::Lrp { lrp, .. } => lrp,
+        Document::Task(_) => panic!("a task"),
+    };
+    let one = read_one("{process_guid: a, domain: d, action: {run: {path: x}}}");
+    let mut other =
+        read_one("{process_guid: a, domain: d, action: {run: {path: y}}, annotation: z}");
+    other.version = 9;
+    assert_eq!(differences(&one, &other), ["action", "annotation"]);
+    assert_eq!(differences(&one, &one), [""; 0]);
+}

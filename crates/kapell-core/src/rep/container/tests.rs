@@ -1,0 +1,27 @@
+use super::*;
+
+/// Copied by hand from the specification.
+const SPEC: &[(State, State)] = &[
+    (State::Reserved, State::Initializing),
+    (State::Initializing, State::Created),
+    (State::Initializing, State::Completed),
+    (State::Created, State::Completed),
+    (State::Created, State::Running),
+    (State::Running, State::Completed),
+];
+
+#[test]
+fn only_the_steps_of_the_specification_are_legal() {
+    for from in State::ALL {
+        for to in State::ALL {
+            let mut life = Life { state: from, since: Moment::ZERO, result: None };
+            let stepped = if to == State::Completed {
+                life.complete(RunResult::stopped(), Moment::ZERO)
+            } else {
+                life.advance(to, Moment::ZERO)
+            };
+            assert_eq!(stepped.is_ok(), SPEC.contains(&(from, to)), "{from:?} to {to:?}");
+            assert_eq!(life.state(), if stepped.is_ok() { to } else { from });
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Turns what happens into decisions of the rep, and those into deeds.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kapell_api::v1::{ReportAnswer, Welcome};
+use kapell_core::board::request::Report;
+use kapell_core::rep::container::State;
+use kapell_core::seams::Moment;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, spawn_blocking};
+
+use super::entry::Entry;
+use super::evacuation::Evacuation;
+use super::job::{self, Done};
+use super::rep::{Effect, Read, Rep, Told};
+use super::timers::{PollTimer, PresenceTimer};
+use super::{End, Shared};
+use crate::link::LinkError;
+
+/// How long to sleep when nothing is due.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// The one that acts for a cell.
+#[derive(Debug)]
+pub(super) struct Actor {
+    pub(super) shared: Arc<Shared>,
+    pub(super) jobs: JoinSet<Done>,
+    turns: Arc<Semaphore>,
+    waiting: VecDeque<Told>,
+    calls: usize,
+    starting: usize,
+    pub(super) polling: bool,
+    pub(super) poll: PollTimer,
+    presence: PresenceTimer,
+    prune_due: Moment,
+    pub(super) evacuation: Evacuation,
+    /// Until when to wait for what is under way.
+    end_by: Option<Moment>,
+}
+
+impl Actor {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let now = shared.clock.now();
+        let settings = &shared.settings;
+        Self {
+            turns: Arc::new(Semaphore::new(settings.starts.max(1))),
+            poll: PollTimer::new(now, settings),
+            presence: PresenceTimer::new(now, settings),
+            prune_due: now,
+            shared,
+            jobs: JoinSet::new(),
+            waiting: VecDeque::new(),
+            calls: 0,
+            starting: 0,
+            polling: false,
+            evacuation: Evacuation::default(),
+            end_by: None,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        self.watch_found();
+        loop {
+            self.act();
+            if self.is_over() {
+                break;
+            }
+            let rest = self.next_due().since(shared.clock.now());
+            tokio::select! {
+                biased;
+                Some(done) = self.jobs.join_next() => {
+                    self.done(done);
+                    // What is ready together is reported together.
+                    while let Some(done) = self.jobs.try_join_next() {
+                        self.done(done);
+                    }
+                }
+                () = shared.wake.notified() => {}
+                () = tokio::time::sleep(rest) => {}
+            }
+        }
+        self.say_goodbye().await;
+    }
+
+    /// Waits for the end of whatever an earlier agent has left.
+    fn watch_found(&mut self) {
+        let runs = |entry: &Entry| entry.life.state() == State::Running;
+        let tags: Vec<_> = {
+            let rep = self.shared.rep();
+            let running = rep.executor.entries().filter(|(_, entry)| runs(entry));
+            running.map(|(_, entry)| entry.tag.clone()).collect()
+        };
+        for tag in tags {
+            let containers = Arc::clone(&self.shared.containers);
+            self.jobs.spawn(job::watch(containers, tag));
+        }
+    }
+
+    /// Does all that is due.
+    fn act(&mut self) {
+        let now = self.shared.clock.now();
+        self.begin_to_end(now);
+        let shared = Arc::clone(&self.shared);
+        let mut rep = shared.rep();
+        rep.expire();
+        self.evacuate(&mut rep, now);
+        loop {
+            let effects = rep.take_effects();
+            if effects.is_empty() {
+                break;
+            }
+            for effect in effects {
+                self.perform(effect);
+            }
+        }
+        self.send_reports();
+        self.poll_if_due(&mut rep, now);
+        self.present_if_due(&rep, now);
+        self.prune_if_due(&rep, now);
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        let containers = Arc::clone(&self.shared.containers);
+        match effect {
+            Effect::Start(work) => {
+                self.starting += 1;
+                let turns = Arc::clone(&self.turns);
+                let settings = Arc::clone(&self.shared.settings);
+                let cell_id = self.shared.id.clone();
+                self.jobs.spawn(job::start(containers, turns, *work, cell_id, settings));
+            }
+            Effect::Stop(guid) => {
+                self.jobs.spawn(async move {
+                    let outcome = containers.stop(guid.as_str()).await;
+                    Done::Stopped(guid, outcome)
+                });
+            }
+            Effect::Delete(guid) => {
+                self.jobs.spawn(async move {
+                    let outcome = containers.delete(guid.as_str()).await;
+                    Done::Deleted(guid, outcome)
+                });
+            }
+            Effect::Report(told) => self.waiting.push_back(told),
+            Effect::Prune(key, there) => {
+                let shared = Arc::clone(&self.shared);
+                self.spawn_blocking(move || {
+                    shared.logs.prune_key(&key, &there, &shared.settings);
+                });
+            }
+        }
+    }
+
+    fn spawn_blocking(&mut self, work: impl FnOnce() + Send + 'static) {
+        self.jobs.spawn(async move {
+            if let Err(error) = spawn_blocking(work).await {
+                tracing::error!(%error, "cannot tidy up logs");
+            }
+            Done::Pruned
+        });
+    }
+
+    /// Whatever waits goes in as few calls as it can.
+    fn send_reports(&mut self) {
+        let settings = &self.shared.settings;
+        while !self.waiting.is_empty() && self.calls < settings.report_calls.max(1) {
+            let many = self.waiting.len().min(settings.report_batch.max(1));
+            let told: Vec<Told> = self.waiting.drain(..many).collect();
+            self.calls += 1;
+            let (board, id) = (Arc::clone(&self.shared.board), self.shared.id.clone());
+            self.jobs.spawn(async move {
+                let reports: Vec<Report> = told.iter().map(|told| told.report.clone()).collect();
+                let answers = board.reports(&id, &reports).await;
+                Done::Reported(told, answers)
+            });
+        }
+    }
+
+    fn poll_if_due(&mut self, rep: &mut Rep, now: Moment) {
+        if rep.read == Read::Sooner {
+            rep.read = Read::InTurn;
+            self.poll.retry(now);
+        }
+        let due = rep.read == Read::Now || now >= self.poll.due();
+        if self.polling || !due || self.evacuation.is_gone() {
+            return;
+        }
+        let settings = &self.shared.settings;
+        let every =
+            if rep.evacuating { settings.evacuating_poll_every } else { settings.poll_every };
+        self.poll.begun(now, every);
+        self.polling = true;
+        rep.read = Read::InTurn;
+        let (wanted, snapshot) = rep.wanted();
+        let (board, id) = (Arc::clone(&self.shared.board), self.shared.id.clone());
+        self.jobs.spawn(async move {
+            let records = board.records(&id, &wanted).await;
+            Done::Polled(snapshot, records)
+        });
+    }
+
+    fn present_if_due(&mut self, rep: &Rep, now: Moment) {
+        let over = self.evacuation.is_leaving() || rep.end == Some(End::LeaveRunning);
+        if self.presence.under_way || over || now < self.presence.due {
+            return;
+        }
+        self.presence.under_way = true;
+        let mut presence = self.shared.presence.clone();
+        presence.evacuating = rep.evacuating || rep.end.is_some();
+        let board = Arc::clone(&self.shared.board);
+        self.jobs.spawn(async move {
+            let welcome = board.present(&presence).await;
+            Done::Presented(now, welcome)
+        });
+    }
+
+    fn prune_if_due(&mut self, rep: &Rep, now: Moment) {
+        if now < self.prune_due {
+            return;
+        }
+        self.prune_due = now.after(self.shared.settings.prune_every);
+        let shared = Arc::clone(&self.shared);
+        let there = rep.executor.guids();
+        let wall = self.shared.clock.wall();
+        self.spawn_blocking(move || shared.logs.prune_all(&there, wall, &shared.settings));
+    }
+
+    fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
+        let shared = Arc::clone(&self.shared);
+        let mut rep = shared.rep();
+        match done {
+            Ok(Done::Started(tag, outcome)) => {
+                self.starting -= 1;
+                let runs = outcome.is_ok();
+                rep.started(&tag.instance_guid, outcome);
+                if runs {
+                    self.jobs.spawn(job::watch(Arc::clone(&self.shared.containers), *tag));
+                }
+            }
+            Ok(Done::Ended(guid, result)) => rep.ended(&guid, result),
+            Ok(Done::Stopped(_, Ok(())) | Done::Pruned) => {}
+            Ok(Done::Stopped(guid, Err(error))) => rep.stop_failed(&guid, &error),
+            Ok(Done::Deleted(guid, outcome)) => rep.deleted(&guid, outcome),
+            Ok(Done::Reported(told, answers)) => self.reported(&mut rep, &told, answers),
+            Ok(Done::Polled(asked, records)) => {
+                self.polling = false;
+                let is_old = records.as_ref().is_ok_and(|records| records.epoch < rep.epoch);
+                match records {
+                    Ok(records) if !is_old => {
+                        rep.epoch = records.epoch;
+                        let in_line = rep.harmonize(&records, &asked);
+                        if in_line {
+                            self.poll.went_well();
+                        }
+                        if in_line && asked.is_empty() && rep.executor.is_empty() {
+                            self.evacuation.is_swept();
+                        }
+                    }
+                    Ok(_) => rep.ask(Read::Sooner),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot read the records of this cell, will try again");
+                        rep.ask(Read::Sooner);
+                    }
+                }
+            }
+            Ok(Done::Presented(sent, welcome)) => self.presented(&mut rep, sent, welcome),
+            Ok(Done::Left(outcome)) => {
+                if let Err(error) = &outcome {
+                    tracing::warn!(%error, "cannot tell the board that this cell is gone");
+                }
+                self.evacuation.has_left(outcome.is_ok(), self.shared.clock.now(), &self.shared);
+            }
+            Err(error) => tracing::error!(%error, "a job of the cell broke down"),
+        }
+    }
+
+    fn reported(
+        &mut self,
+        rep: &mut Rep,
+        told: &[Told],
+        answers: Result<Vec<ReportAnswer>, LinkError>,
+    ) {
+        self.calls -= 1;
+        let answers = answers.unwrap_or_else(|error| {
+            tracing::warn!(%error, reports = told.len(), "cannot report to the board, will try again");
+            Vec::new()
+        });
+        let done = |answer: &ReportAnswer| matches!(answer, ReportAnswer::Done(_));
+        if answers.len() == told.len() && answers.iter().all(done) {
+            self.poll.went_well();
+        }
+        let answers = answers.into_iter().map(Some).chain(std::iter::repeat(None));
+        for (told, answer) in told.iter().zip(answers) {
+            rep.answered(told, answer);
+        }
+    }
+
+    fn presented(&mut self, rep: &mut Rep, sent: Moment, welcome: Result<Welcome, LinkError>) {
+        self.presence.under_way = false;
+        match welcome {
+            Ok(welcome) => {
+                if welcome.epoch > rep.epoch {
+                    rep.epoch = welcome.epoch;
+                    // Another board may have other records.
+                    rep.ask(Read::Now);
+                }
+                self.presence.welcomed(sent, welcome.ttl_ms);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell the board that this cell is here, will try again");
+                self.presence.failed(self.shared.clock.now());
+            }
+        }
+    }
+
+    /// Whether everything that was decided was also said.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.waiting.is_empty() && self.calls == 0
+    }
+
+    fn begin_to_end(&mut self, now: Moment) {
+        let shared = Arc::clone(&self.shared);
+        let mut rep = shared.rep();
+        let Some(end) = rep.end else { return };
+        if self.end_by.is_some() {
+            return;
+        }
+        let patience = match end {
+            End::LeaveRunning => self.shared.settings.ending,
+            End::StopWork => {
+                rep.stop_all();
+                self.shared.settings.ending.max(rep.executor.longest_grace() + LITTLE)
+            }
+        };
+        self.end_by = Some(now.after(patience));
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(end_by) = self.end_by else { return false };
+        let rep = self.shared.rep();
+        let settled = self.is_quiet()
+            && match rep.end {
+                Some(End::StopWork) => rep.executor.is_empty(),
+                Some(End::LeaveRunning) | None => self.starting == 0,
+            };
+        settled || self.shared.clock.now() >= end_by
+    }
+
+    /// A cell that has stopped all its work need not be waited for.
+    async fn say_goodbye(self) {
+        let gone = {
+            let rep = self.shared.rep();
+            rep.end == Some(End::StopWork) && rep.executor.is_empty()
+        };
+        if gone && !self.evacuation.is_gone() {
+            let left = tokio::time::timeout(LITTLE, self.shared.board.leave(&self.shared.id)).await;
+            if !matches!(left, Ok(Ok(()))) {
+                tracing::info!("the board was not told that this cell is gone");
+            }
+        }
+    }
+
+    fn next_due(&self) -> Moment {
+        let now = self.shared.clock.now();
+        let rep = self.shared.rep();
+        let poll = (!self.polling && !self.evacuation.is_gone()).then(|| self.poll.due());
+        let silent = self.presence.under_way || self.evacuation.is_leaving();
+        let presence = (!silent).then_some(self.presence.due);
+        let evacuation = self.evacuation.due(&rep);
+        [poll, presence, rep.executor.next_expiry(), evacuation, Some(self.prune_due), self.end_by]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or_else(|| now.after(LONG))
+    }
+}
+
+const LITTLE: Duration = Duration::from_secs(5);

@@ -1,0 +1,157 @@
+use std::collections::VecDeque;
+
+use kapell_core::board::request::Report;
+use kapell_core::rep::Action;
+use kapell_core::rep::container::{Life, RunResult, State};
+
+use super::LogOf as Key;
+use super::judge::Known;
+use super::launch::Launch;
+use super::tag::Tag;
+
+/// What is under way for a container. Until it is over, nothing else is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Busy {
+    Reporting,
+    Deleting,
+}
+
+/// A container that this cell has.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct Entry {
+    pub(super) tag: Tag,
+    pub(super) life: Life,
+    /// What is to be run; none once it was started.
+    pub(super) launch: Option<Launch>,
+    /// What the board is believed to have; none until it was asked.
+    pub(super) known: Option<Known>,
+    /// What is still to be done of what was decided last.
+    pub(super) steps: VecDeque<Action>,
+    pub(super) busy: Option<Busy>,
+    /// Somebody wants it to end.
+    pub(super) stop_asked: bool,
+    /// Its task was cancelled.
+    pub(super) cancelled: bool,
+    /// It is to be deleted as soon as it has ended.
+    pub(super) doomed: bool,
+    /// The driver has deleted it, and there is more to do about its records.
+    pub(super) gone: bool,
+    /// The driver was told to stop it.
+    pub(super) stop_sent: bool,
+    /// The steps go on whatever the board answers.
+    pub(super) forced: bool,
+    /// Refusals since the last report that was accepted.
+    pub(super) refusals: u32,
+    /// Grows with every change.
+    pub(super) revision: u64,
+}
+
+impl Entry {
+    pub(super) fn new(tag: Tag, life: Life) -> Self {
+        Self {
+            tag,
+            life,
+            launch: None,
+            known: None,
+            steps: VecDeque::new(),
+            busy: None,
+            stop_asked: false,
+            cancelled: false,
+            doomed: false,
+            gone: false,
+            stop_sent: false,
+            forced: false,
+            refusals: 0,
+            revision: 0,
+        }
+    }
+
+    /// Whether somebody asked for its end before anything of it was there.
+    pub(super) fn is_called_off(&self) -> bool {
+        self.stop_asked && self.life.state() == State::Reserved
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.busy.is_none() && self.steps.is_empty()
+    }
+
+    /// What to tell the board for a step; none for what is done here.
+    pub(super) fn report(&self, step: Action) -> Option<Report> {
+        match &self.tag.key {
+            Key::Lrp(_) => self.lrp_report(step),
+            Key::Task(_) => self.task_report(step),
+        }
+    }
+
+    fn lrp_report(&self, step: Action) -> Option<Report> {
+        let Key::Lrp(key) = self.tag.key.clone() else { return None };
+        let instance_guid = self.tag.instance_guid.clone();
+        let domain = self.tag.domain.clone();
+        match step {
+            Action::Claim => Some(Report::Claim { key, instance_guid }),
+            Action::MarkRunning => {
+                Some(Report::Running { key, instance_guid, domain, net: self.tag.net() })
+            }
+            Action::NoteCrash => {
+                let reason = self.life.result().map(|result| result.failure_reason.clone());
+                let reason = reason.unwrap_or_default();
+                Some(Report::Crashed { key, instance_guid, domain, reason })
+            }
+            Action::DropRecord => Some(Report::Remove { key, instance_guid }),
+            Action::DropTwin => Some(Report::RemoveEvacuating { key, instance_guid }),
+            Action::MakeTwin => {
+                Some(Report::Evacuate { key, instance_guid, domain, net: self.tag.net() })
+            }
+            Action::Unclaim => Some(Report::Unclaim { key, instance_guid }),
+            Action::StartTask
+            | Action::CompleteTask
+            | Action::FailTask
+            | Action::RunContainer
+            | Action::DeleteContainer => None,
+        }
+    }
+
+    fn task_report(&self, step: Action) -> Option<Report> {
+        let Key::Task(task_guid) = self.tag.key.clone() else { return None };
+        let instance_guid = self.tag.instance_guid.clone();
+        match step {
+            Action::StartTask => Some(Report::StartTask { task_guid, instance_guid }),
+            Action::CompleteTask => {
+                let result = self.life.result().cloned();
+                let result =
+                    result.unwrap_or_else(|| RunResult::failed("stopped before it was started"));
+                let failure_reason = if result.stopped {
+                    "stopped before it ended".to_owned()
+                } else {
+                    result.failure_reason
+                };
+                Some(Report::CompleteTask {
+                    task_guid,
+                    instance_guid,
+                    failed: result.failed || result.stopped,
+                    failure_reason,
+                    result: result.result,
+                    exit_code: result.exit_code,
+                })
+            }
+            Action::FailTask => Some(Report::CompleteTask {
+                task_guid,
+                instance_guid,
+                failed: true,
+                failure_reason: "timed out during cell evacuation".to_owned(),
+                result: String::new(),
+                exit_code: None,
+            }),
+            Action::Claim
+            | Action::MarkRunning
+            | Action::NoteCrash
+            | Action::DropRecord
+            | Action::DropTwin
+            | Action::MakeTwin
+            | Action::Unclaim
+            | Action::RunContainer
+            | Action::DeleteContainer => None,
+        }
+    }
+}

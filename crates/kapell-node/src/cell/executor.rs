@@ -1,0 +1,365 @@
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kapell_api::v1::{LrpWork, TaskWork};
+use kapell_core::board::{
+    Action, CellId, Held, InstanceGuid, LrpKey, PortMapping, Resources, TaskGuid,
+};
+use kapell_core::rep::container::{Life, RunResult, State};
+use kapell_core::seams::{Clock, Ids, Moment};
+
+use super::LogOf as Key;
+use super::entry::Entry;
+use super::judge::Known;
+use super::launch::Launch;
+use super::logs::Logs;
+use super::settings::CellSettings;
+use super::slots::Slots;
+use super::tag::Tag;
+
+/// What a cell has in containers, and what is left for more.
+#[derive(Debug)]
+pub(super) struct Executor {
+    pub(super) cell_id: CellId,
+    pub(super) settings: CellSettings,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    logs: Logs,
+    address: String,
+    capacity: Resources,
+    used: Resources,
+    ports: Slots,
+    users: Option<Slots>,
+    entries: BTreeMap<InstanceGuid, Entry>,
+    by_key: BTreeMap<Key, BTreeSet<InstanceGuid>>,
+    /// When each reservation expires, the earliest first.
+    reservations: VecDeque<(Moment, InstanceGuid)>,
+}
+
+/// What every container is made from.
+struct Wanted {
+    key: Key,
+    instance_guid: InstanceGuid,
+    domain: kapell_core::board::Domain,
+    memory_mb: u32,
+    disk_mb: u32,
+    ports: Vec<u16>,
+    rootfs: Option<String>,
+    result_file: String,
+    launch: Launch,
+}
+
+impl Executor {
+    pub(super) fn new(
+        (cell_id, settings): (CellId, CellSettings),
+        (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>),
+        logs: Logs,
+        address: String,
+        capacity: Resources,
+    ) -> Self {
+        Self {
+            cell_id,
+            ports: Slots::new(u32::from(settings.ports.start)..u32::from(settings.ports.end)),
+            users: settings.users.clone().map(Slots::new),
+            settings,
+            clock,
+            ids,
+            logs,
+            address,
+            capacity,
+            used: Resources::default(),
+            entries: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+            reservations: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn reserve_lrp(&mut self, work: LrpWork) -> Result<InstanceGuid, String> {
+        let key = LrpKey { process_guid: work.desired.process_guid.clone(), index: work.index };
+        let key_is_valid = key.process_guid.is_valid();
+        let desired = &work.desired;
+        let wanted = Wanted {
+            key: Key::Lrp(key),
+            instance_guid: InstanceGuid::drawn(self.ids.draw(), self.ids.draw()),
+            domain: desired.domain.clone(),
+            memory_mb: desired.memory_mb,
+            disk_mb: desired.disk_mb,
+            ports: desired.ports.clone(),
+            rootfs: desired.rootfs.clone(),
+            result_file: String::new(),
+            launch: Launch::of_lrp(work, &self.settings),
+        };
+        self.reserve(wanted, key_is_valid)
+    }
+
+    pub(super) fn reserve_task(&mut self, work: TaskWork) -> Result<InstanceGuid, String> {
+        let definition = &work.definition;
+        let key_is_valid = definition.task_guid.is_valid() && work.instance_guid.is_valid();
+        let wanted = Wanted {
+            key: Key::Task(definition.task_guid.clone()),
+            instance_guid: work.instance_guid.clone(),
+            domain: definition.domain.clone(),
+            memory_mb: definition.memory_mb,
+            disk_mb: definition.disk_mb,
+            ports: Vec::new(),
+            rootfs: definition.rootfs.clone(),
+            result_file: definition.result_file.clone(),
+            launch: Launch::of_task(work, &self.settings),
+        };
+        self.reserve(wanted, key_is_valid)
+    }
+
+    fn reserve(&mut self, wanted: Wanted, key_is_valid: bool) -> Result<InstanceGuid, String> {
+        if !key_is_valid {
+            return Err("its guid may only have letters, digits, `-` and `_`".to_owned());
+        }
+        if let Some(rootfs) = &wanted.rootfs {
+            return Err(format!("this cell cannot run the rootfs `{rootfs}`: leave it out"));
+        }
+        if self.entries.contains_key(&wanted.instance_guid) || self.is_live(&wanted.key) {
+            return Err("this cell has a container for it already".to_owned());
+        }
+        let lacking = self.lacking(wanted.memory_mb, wanted.disk_mb);
+        if !lacking.is_empty() {
+            return Err(format!("insufficient resources: {}", lacking.join(", ")));
+        }
+        let tag = self.tag(&wanted)?;
+        let known = Known::reserved(&tag.key);
+        let mut entry = Entry::new(tag, Life::reserved(self.clock.now()));
+        entry.launch = Some(wanted.launch);
+        entry.known = Some(known);
+        let expiry = self.clock.now().after(self.settings.reservation);
+        self.reservations.push_back((expiry, wanted.instance_guid.clone()));
+        self.insert(entry);
+        Ok(wanted.instance_guid)
+    }
+
+    fn lacking(&self, memory_mb: u32, disk_mb: u32) -> Vec<&'static str> {
+        let left = self.available();
+        let mut lacking = Vec::new();
+        if left.containers == 0 {
+            lacking.push("containers");
+        }
+        if left.disk_mb < disk_mb {
+            lacking.push("disk");
+        }
+        if left.memory_mb < memory_mb {
+            lacking.push("memory");
+        }
+        lacking
+    }
+
+    /// Takes ports and a user for a container.
+    fn tag(&mut self, wanted: &Wanted) -> Result<Tag, String> {
+        let run = match &wanted.launch.action {
+            Action::Run(run) => Some(run),
+            Action::Download(_)
+            | Action::Upload(_)
+            | Action::Timeout(_)
+            | Action::Try(_)
+            | Action::Parallel(_)
+            | Action::Serial(_)
+            | Action::Codependent(_)
+            | Action::EmitProgress(_) => None,
+        };
+        let ports = self.take_ports(&wanted.ports)?;
+        let wants_own = run.is_some_and(|run| run.user.is_none());
+        let uid = match &mut self.users {
+            Some(users) if wants_own => match users.take(|_| true) {
+                Some(uid) => Some(uid),
+                None => {
+                    self.give_back_ports(&ports);
+                    return Err("insufficient resources: users".to_owned());
+                }
+            },
+            Some(_) | None => None,
+        };
+        Ok(Tag {
+            key: wanted.key.clone(),
+            domain: wanted.domain.clone(),
+            instance_guid: wanted.instance_guid.clone(),
+            memory_mb: wanted.memory_mb,
+            disk_mb: wanted.disk_mb,
+            address: self.address.clone(),
+            ports,
+            uid,
+            dir: run.and_then(|run| run.dir.as_ref()).map(PathBuf::from),
+            stop_grace_ms: wanted.launch.stop_grace.as_millis().try_into().unwrap_or(u64::MAX),
+            result_file: wanted.result_file.clone(),
+            logs: self.logs.of(&wanted.key, self.clock.wall(), &wanted.instance_guid),
+        })
+    }
+
+    fn take_ports(&mut self, wanted: &[u16]) -> Result<Vec<PortMapping>, String> {
+        let mut taken = Vec::new();
+        for &container_port in wanted {
+            let found = self.ports.take(|port| u16::try_from(port).is_ok_and(is_free));
+            let Some(host_port) = found.and_then(|port| u16::try_from(port).ok()) else {
+                self.give_back_ports(&taken);
+                return Err("insufficient resources: ports".to_owned());
+            };
+            taken.push(PortMapping { container_port, host_port });
+        }
+        Ok(taken)
+    }
+
+    fn give_back_ports(&mut self, ports: &[PortMapping]) {
+        for port in ports {
+            self.ports.give_back(u32::from(port.host_port));
+        }
+    }
+
+    /// Takes in a container that an earlier agent has left, and what it came to if it has ended.
+    pub(super) fn adopt(&mut self, tag: Tag, result: Option<RunResult>) {
+        for port in &tag.ports {
+            self.ports.hold(u32::from(port.host_port));
+        }
+        if let (Some(uid), Some(users)) = (tag.uid, &mut self.users) {
+            users.hold(uid);
+        }
+        let life = Life::found(result, self.clock.now());
+        self.insert(Entry::new(tag, life));
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let used = entry.tag.resources();
+        self.used.memory_mb = self.used.memory_mb.saturating_add(used.memory_mb);
+        self.used.disk_mb = self.used.disk_mb.saturating_add(used.disk_mb);
+        self.used.containers = self.used.containers.saturating_add(used.containers);
+        let guid = entry.tag.instance_guid.clone();
+        self.by_key.entry(entry.tag.key.clone()).or_default().insert(guid.clone());
+        self.entries.insert(guid, entry);
+    }
+
+    /// Forgets a container and gives back all it had.
+    pub(super) fn remove(&mut self, guid: &InstanceGuid) -> Option<Entry> {
+        let entry = self.entries.remove(guid)?;
+        let used = entry.tag.resources();
+        self.used.memory_mb = self.used.memory_mb.saturating_sub(used.memory_mb);
+        self.used.disk_mb = self.used.disk_mb.saturating_sub(used.disk_mb);
+        self.used.containers = self.used.containers.saturating_sub(used.containers);
+        self.give_back_ports(&entry.tag.ports);
+        if let (Some(uid), Some(users)) = (entry.tag.uid, &mut self.users) {
+            users.give_back(uid);
+        }
+        if let Some(guids) = self.by_key.get_mut(&entry.tag.key) {
+            guids.remove(guid);
+            if guids.is_empty() {
+                self.by_key.remove(&entry.tag.key);
+            }
+        }
+        Some(entry)
+    }
+
+    pub(super) fn get(&self, guid: &InstanceGuid) -> Option<&Entry> {
+        self.entries.get(guid)
+    }
+
+    pub(super) fn get_mut(&mut self, guid: &InstanceGuid) -> Option<&mut Entry> {
+        self.entries.get_mut(guid)
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&InstanceGuid, &Entry)> {
+        self.entries.iter()
+    }
+
+    pub(super) fn guids(&self) -> BTreeSet<InstanceGuid> {
+        self.entries.keys().cloned().collect()
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.by_key.keys()
+    }
+
+    pub(super) fn guids_of(&self, key: &Key) -> BTreeSet<InstanceGuid> {
+        self.by_key.get(key).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether a container of this key is there that has not ended.
+    pub(super) fn is_live(&self, key: &Key) -> bool {
+        let guids = self.by_key.get(key).into_iter().flatten();
+        guids
+            .filter_map(|guid| self.entries.get(guid))
+            .any(|entry| entry.life.state() != State::Completed)
+    }
+
+    pub(super) const fn capacity(&self) -> Resources {
+        self.capacity
+    }
+
+    pub(super) const fn available(&self) -> Resources {
+        let (all, used) = (self.capacity, self.used);
+        Resources {
+            memory_mb: all.memory_mb.saturating_sub(used.memory_mb),
+            disk_mb: all.disk_mb.saturating_sub(used.disk_mb),
+            containers: all.containers.saturating_sub(used.containers),
+        }
+    }
+
+    /// How long it may take until everything that is told to stop has stopped.
+    pub(super) fn longest_grace(&self) -> Duration {
+        let longest = self.entries.values().map(|entry| entry.tag.stop_grace_ms).max();
+        Duration::from_millis(longest.unwrap_or(0))
+    }
+
+    /// Containers that have not ended.
+    pub(super) fn held(&self) -> (Vec<Held<LrpKey>>, Vec<Held<TaskGuid>>, u32) {
+        let (mut lrps, mut tasks, mut starting) = (Vec::new(), Vec::new(), 0);
+        for (guid, entry) in &self.entries {
+            let state = entry.life.state();
+            if state == State::Completed {
+                continue;
+            }
+            starting += u32::from(state.is_starting());
+            match &entry.tag.key {
+                Key::Lrp(key) => lrps.push(held(key.clone(), guid, &entry.tag)),
+                Key::Task(task) => tasks.push(held(task.clone(), guid, &entry.tag)),
+            }
+        }
+        (lrps, tasks, starting)
+    }
+
+    /// Reservations that nothing came of in time. While a report is under way, one does not expire.
+    pub(super) fn expired(&mut self) -> Vec<InstanceGuid> {
+        let now = self.clock.now();
+        let mut expired = Vec::new();
+        let mut busy = Vec::new();
+        while let Some((at, guid)) = self.reservations.pop_front() {
+            let entry = self.entries.get(&guid);
+            let Some(entry) = entry.filter(|entry| entry.life.state() == State::Reserved) else {
+                continue;
+            };
+            if at > now {
+                self.reservations.push_front((at, guid));
+                break;
+            }
+            if entry.busy.is_some() { busy.push(guid) } else { expired.push(guid) }
+        }
+        let again = now.after(self.settings.first_retry);
+        for guid in busy.into_iter().rev() {
+            self.reservations.push_front((again, guid));
+        }
+        expired
+    }
+
+    /// When to look for expired reservations.
+    pub(super) fn next_expiry(&self) -> Option<Moment> {
+        self.reservations.front().map(|(at, _)| *at)
+    }
+}
+
+fn held<K>(key: K, guid: &InstanceGuid, tag: &Tag) -> Held<K> {
+    Held { key, instance_guid: guid.clone(), memory_mb: tag.memory_mb, disk_mb: tag.disk_mb }
+}
+
+/// Whether nobody on this machine listens there.
+fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok()
+}

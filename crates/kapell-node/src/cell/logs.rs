@@ -1,0 +1,136 @@
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kapell_core::board::InstanceGuid;
+use kapell_core::seams::Timestamp;
+
+use super::LogOf as Key;
+use super::settings::CellSettings;
+
+/// Where the output of containers lies: a directory a key, in it one a container.
+#[derive(Debug, Clone)]
+pub(super) struct Logs {
+    dir: PathBuf,
+}
+
+/// The output of one container.
+#[derive(Debug)]
+struct Kept {
+    since: i64,
+    guid: String,
+    path: PathBuf,
+}
+
+impl Logs {
+    pub(super) fn new(cell_dir: &Path) -> Self {
+        Self { dir: cell_dir.join("logs") }
+    }
+
+    pub(super) fn of(&self, key: &Key, since: Timestamp, guid: &InstanceGuid) -> PathBuf {
+        self.of_key(key).join(format!("{}-{guid}", since.0))
+    }
+
+    /// Those of all containers of a key, the oldest container first.
+    pub(super) fn all_of(&self, key: &Key) -> Vec<PathBuf> {
+        kept(&self.of_key(key)).into_iter().map(|each| each.path).collect()
+    }
+
+    fn of_key(&self, key: &Key) -> PathBuf {
+        match key {
+            Key::Lrp(key) => {
+                let process = self.dir.join("lrp").join(key.process_guid.as_str());
+                process.join(key.index.to_string())
+            }
+            Key::Task(guid) => self.dir.join("task").join(guid.as_str()),
+        }
+    }
+
+    /// Removes what of a key is more than is kept. Containers that are `there` keep theirs.
+    pub(super) fn prune_key(
+        &self,
+        key: &Key,
+        there: &BTreeSet<InstanceGuid>,
+        settings: &CellSettings,
+    ) {
+        prune(&self.of_key(key), there, settings.logs_per_key);
+    }
+
+    /// Goes through all that is kept.
+    pub(super) fn prune_all(
+        &self,
+        there: &BTreeSet<InstanceGuid>,
+        now: Timestamp,
+        settings: &CellSettings,
+    ) {
+        let processes = directories(&self.dir.join("lrp"));
+        let indices = processes.iter().flat_map(|process| directories(process));
+        let mut idle: Vec<(i64, PathBuf)> = Vec::new();
+        for key in indices.chain(directories(&self.dir.join("task"))) {
+            let left = prune(&key, there, settings.logs_per_key);
+            let in_use = left.iter().any(|each| is_there(each, there));
+            if !in_use {
+                idle.push((left.last().map_or(i64::MIN, |newest| newest.since), key));
+            }
+        }
+        idle.sort();
+        let too_many = idle.len().saturating_sub(settings.log_keys);
+        let age = i64::try_from(settings.log_age.as_millis()).unwrap_or(i64::MAX);
+        let oldest = now.0.saturating_sub(age);
+        for (position, (newest, key)) in idle.into_iter().enumerate() {
+            if position < too_many || newest < oldest {
+                remove(&key);
+            }
+        }
+        for process in processes {
+            // Only one without any index left can be removed so.
+            drop(fs::remove_dir(process));
+        }
+    }
+}
+
+fn is_there(kept: &Kept, there: &BTreeSet<InstanceGuid>) -> bool {
+    there.contains(&InstanceGuid::new(kept.guid.as_str()))
+}
+
+/// Removes the oldest of a key beyond `most`, and says what is left.
+fn prune(key: &Path, there: &BTreeSet<InstanceGuid>, most: usize) -> Vec<Kept> {
+    let all = kept(key);
+    let surplus = all.len().saturating_sub(most);
+    let mut left = Vec::new();
+    for (position, each) in all.into_iter().enumerate() {
+        if position < surplus && !is_there(&each, there) {
+            remove(&each.path);
+        } else {
+            left.push(each);
+        }
+    }
+    left
+}
+
+fn kept(key: &Path) -> Vec<Kept> {
+    let mut all: Vec<Kept> = directories(key)
+        .into_iter()
+        .filter_map(|path| {
+            let (since, guid) = path.file_name()?.to_str()?.split_once('-')?;
+            Some(Kept { since: since.parse().ok()?, guid: guid.to_owned(), path: path.clone() })
+        })
+        .collect();
+    all.sort_by(|a, b| (a.since, &a.guid).cmp(&(b.since, &b.guid)));
+    all
+}
+
+fn directories(of: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(of) else { return Vec::new() };
+    let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.filter_map(Result::ok).filter(is_dir).map(|entry| entry.path()).collect()
+}
+
+fn remove(dir: &Path) {
+    match fs::remove_dir_all(dir) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(dir = %dir.display(), %error, "cannot remove old logs"),
+    }
+}

@@ -1,0 +1,68 @@
+use std::ops::Range;
+use std::time::Duration;
+
+/// Every timer and bound of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellSettings {
+    pub poll_every: Duration,
+    pub evacuating_poll_every: Duration,
+    /// How soon something that could not be reported is tried again; doubles up to `poll_every`.
+    pub first_retry: Duration,
+    /// How often presence is sent until the board says how long it lasts.
+    pub present_every: Duration,
+    pub reservation: Duration,
+    pub evacuation: Duration,
+    /// Between asking an instance to stop and killing it, where it says nothing itself.
+    pub stop_grace: Duration,
+    /// How long a cell that ends waits for what is under way.
+    pub ending: Duration,
+    /// Containers that are started at once.
+    pub starts: usize,
+    /// Calls with reports that are under way at once.
+    pub report_calls: usize,
+    /// Reports in one call.
+    pub report_batch: usize,
+    /// Host ports for what instances listen on.
+    pub ports: Range<u16>,
+    /// Users to run containers as, one each; without it, they run as the agent.
+    pub users: Option<Range<u32>>,
+    /// Whether work may ask to be run as root.
+    pub allow_root: bool,
+    /// Of the output of a container, the last so many bytes are kept.
+    pub log_bytes: u64,
+    /// Containers of one key whose logs are kept.
+    pub logs_per_key: usize,
+    /// Keys without a container whose logs are kept.
+    pub log_keys: usize,
+    /// How long logs of a key without a container are kept.
+    pub log_age: Duration,
+    pub prune_every: Duration,
+}
+
+impl Default for CellSettings {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        let own_users = (crate::system::user() == 0).then_some(300_000..365_000);
+        Self {
+            poll_every: seconds(30),
+            evacuating_poll_every: seconds(10),
+            first_retry: Duration::from_millis(250),
+            present_every: seconds(5),
+            reservation: seconds(60),
+            evacuation: seconds(10 * 60),
+            stop_grace: seconds(10),
+            ending: seconds(30),
+            starts: 32,
+            report_calls: 4,
+            report_batch: 100,
+            ports: 61_000..65_000,
+            users: own_users,
+            allow_root: false,
+            log_bytes: 16 << 20,
+            logs_per_key: 3,
+            log_keys: 1_000,
+            log_age: seconds(24 * 60 * 60),
+            prune_every: seconds(10 * 60),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use kapell_core::board::{ActualState, TaskGuid, TaskState};
+
+use super::board::elsewhere;
+use super::stage::{EPOCH, Stage, key, lrp};
+use crate::testing::within;
+
+#[tokio::test(start_paused = true)]
+async fn instances_stay_until_they_run_elsewhere_and_then_the_cell_leaves() {
+    let stage = Stage::new().await;
+    let web = key("web", 0);
+    stage.running(&web).await;
+    stage.place_task(&TaskGuid::new("job"));
+    stage.until("both run", |stage| stage.containers.guids().len() == 2).await;
+    stage.cell.evacuate(EPOCH).unwrap();
+    let given_up = |stage: &Stage| stage.board.state_of(&web) == Some(ActualState::Unclaimed);
+    stage.until("it is given up", given_up).await;
+    assert!(stage.board.records().twins.contains_key(&web));
+    let answer = stage.work(vec![lrp(&key("more", 0))], Vec::new());
+    assert_eq!(answer.refused_lrps[0].1, "the cell is evacuating");
+    assert_eq!(stage.containers.guids().len(), 2);
+    {
+        let mut records = stage.board.records();
+        let lrp = records.instances.get_mut(&web).unwrap();
+        lrp.state = ActualState::Running;
+        lrp.instance_guid = Some(elsewhere().instance_guid);
+        lrp.cell_id = Some(elsewhere().cell_id);
+    }
+    let one_left = |stage: &Stage| stage.containers.guids().len() == 1;
+    stage.within(Duration::from_secs(11), "it has moved", one_left).await;
+    assert!(stage.board.records().twins.is_empty());
+    assert_eq!(*stage.board.left.lock().unwrap(), 0);
+    stage.containers.exit_with("i-job", 1);
+    within("it is over", Duration::from_secs(15), stage.cell.evacuated()).await;
+    assert_eq!(*stage.board.left.lock().unwrap(), 1);
+    assert!(stage.containers.guids().is_empty());
+    assert!(stage.board.presences.lock().unwrap().iter().any(|presence| presence.evacuating));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_after_the_time_is_given_up() {
+    let stage = Stage::new().await;
+    let web = key("web", 0);
+    stage.running(&web).await;
+    stage.place_task(&TaskGuid::new("job"));
+    stage.until("both run", |stage| stage.containers.guids().len() == 2).await;
+    *stage.containers.deaf.lock().unwrap() = true;
+    stage.cell.evacuate(EPOCH).unwrap();
+    within("it is over", Duration::from_secs(605), stage.cell.evacuated()).await;
+    assert!(stage.containers.guids().is_empty());
+    assert!(stage.board.records().twins.is_empty());
+    assert_eq!(stage.board.state_of(&web), Some(ActualState::Unclaimed));
+    let task = stage.board.task(&TaskGuid::new("job")).unwrap();
+    assert_eq!(task.state, TaskState::Completed);
+    assert_eq!(task.failure_reason, "timed out during cell evacuation");
+    assert_eq!(*stage.board.left.lock().unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cell_without_work_leaves_at_once() {
+    let stage = Stage::new().await;
+    stage.cell.evacuate(EPOCH).unwrap();
+    within("it is over", Duration::from_secs(2), stage.cell.evacuated()).await;
+    assert_eq!(*stage.board.left.lock().unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evacuation_ends_although_the_board_is_silent() {
+    let stage = Stage::new().await;
+    let web = key("web", 0);
+    stage.running(&web).await;
+    stage.board.set_fate(|_| super::board::Fate::Lost);
+    *stage.board.unreadable.lock().unwrap() = true;
+    stage.cell.evacuate(EPOCH).unwrap();
+    within("it is over", Duration::from_secs(640), stage.cell.evacuated()).await;
+    assert!(stage.containers.guids().is_empty());
+}

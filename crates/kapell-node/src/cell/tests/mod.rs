@@ -1,0 +1,9 @@
+mod board;
+mod driver;
+mod evacuation;
+mod instances;
+mod limits;
+mod restart;
+mod stage;
+mod tables;
+mod tasks;

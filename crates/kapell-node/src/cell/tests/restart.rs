@@ -1,0 +1,128 @@
+use std::time::Duration;
+
+use kapell_api::v1::Stop;
+use kapell_core::board::{ActualState, TaskGuid, TaskState};
+
+use super::stage::{EPOCH, Stage, key};
+
+#[tokio::test(start_paused = true)]
+async fn a_running_instance_runs_on_and_can_be_stopped() {
+    let mut stage = Stage::new().await;
+    let web = key("web", 0);
+    let guid = stage.running(&web).await;
+    let before = stage.cell.state(EPOCH).unwrap();
+    stage.restart().await;
+    let after = stage.cell.state(EPOCH).unwrap();
+    assert_eq!((after.lrps, after.available), (before.lrps, before.available));
+    let read = *stage.board.reads.lock().unwrap();
+    stage.until("it has read", |stage| *stage.board.reads.lock().unwrap() > read).await;
+    assert_eq!(stage.board.told(), ["claim", "running"]);
+    stage.cell.stop(EPOCH, &Stop { key: web.clone(), instance_guid: guid }).unwrap();
+    stage.until("it is gone", Stage::is_empty).await;
+    assert_eq!(stage.board.state_of(&web), None);
+    assert_eq!(stage.containers.ran().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_ended_meanwhile_has_crashed() {
+    let mut stage = Stage::new().await;
+    let web = key("web", 0);
+    let guid = stage.running(&web).await;
+    stage.agent.shutdown().await;
+    stage.containers.exit_with(guid.as_str(), 4);
+    stage.restart().await;
+    stage.until("it is gone", Stage::is_empty).await;
+    assert_eq!(stage.board.told(), ["claim", "running", "crashed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_instance_that_the_board_has_not_heard_of_is_reported() {
+    let mut stage = Stage::new().await;
+    let web = key("web", 0);
+    stage.running(&web).await;
+    stage.agent.shutdown().await;
+    stage.board.records().instances.clear();
+    stage.restart().await;
+    let runs = |stage: &Stage| stage.board.state_of(&web) == Some(ActualState::Running);
+    stage.until("it is known again", runs).await;
+    assert_eq!(stage.containers.ran().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_without_a_container_is_given_back() {
+    let mut stage = Stage::new().await;
+    *stage.containers.gated.lock().unwrap() = Some("server".to_owned());
+    let web = key("web", 0);
+    stage.place(&web);
+    let claimed = |stage: &Stage| stage.board.state_of(&web) == Some(ActualState::Claimed);
+    stage.until("it is claimed", claimed).await;
+    stage.restart().await;
+    stage.until("it is gone", |stage| stage.board.state_of(&web).is_none()).await;
+    assert!(stage.containers.ran().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_ended_meanwhile_is_completed_and_one_without_a_container_fails() {
+    let mut stage = Stage::new().await;
+    let (ended, lost) = (TaskGuid::new("ended"), TaskGuid::new("lost"));
+    stage.place_task(&ended);
+    stage.place_task(&lost);
+    stage.until("both run", |stage| stage.containers.guids().len() == 2).await;
+    stage.agent.shutdown().await;
+    stage.containers.exit_with("i-ended", 5);
+    kapell_backend::containers::Containers::delete(&*stage.containers, "i-lost").await.unwrap();
+    stage.restart().await;
+    let completed = |stage: &Stage, task: &TaskGuid| {
+        stage.board.task(task).is_some_and(|task| task.state == TaskState::Completed)
+    };
+    let both = |stage: &Stage| completed(stage, &ended) && completed(stage, &lost);
+    stage.until("both are completed", both).await;
+    assert_eq!(stage.board.task(&ended).unwrap().exit_code, Some(5));
+    assert!(stage.board.task(&lost).unwrap().failed);
+    stage.until("nothing is left", Stage::is_empty).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn presence_is_sent_again_and_again_and_raises_the_epoch() {
+    let stage = Stage::new().await;
+    let sent = |stage: &Stage| stage.board.presences.lock().unwrap().len();
+    stage.until("it is present", |stage| sent(stage) == 1).await;
+    stage.within(Duration::from_millis(5100), "again", |stage| sent(stage) == 2).await;
+    let older = stage.cell.state(kapell_core::seat::Epoch(2)).unwrap_err();
+    assert_eq!(older.code, "older_epoch");
+    assert!(stage.cell.state(EPOCH).is_ok());
+    stage.cell.state(kapell_core::seat::Epoch(9)).unwrap();
+    for refused in [
+        stage.cell.work(EPOCH, kapell_api::v1::Work::default()).map(drop),
+        stage.cell.evacuate(EPOCH),
+        stage.cell.stop(EPOCH, &Stop { key: key("web", 0), instance_guid: "x".into() }),
+    ] {
+        assert_eq!(refused.unwrap_err().code, "older_epoch");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_leaves_work_running_or_stops_it() {
+    for stop_work in [false, true] {
+        let mut stage = Stage::new().await;
+        let web = key("web", 0);
+        stage.running(&web).await;
+        stage.place_task(&TaskGuid::new("job"));
+        stage.until("both run", |stage| stage.containers.guids().len() == 2).await;
+        stage.cell.shutdown(stop_work);
+        stage.agent.join_next().await.unwrap().unwrap();
+        let task = stage.board.task(&TaskGuid::new("job")).unwrap();
+        if stop_work {
+            assert!(stage.containers.guids().is_empty());
+            assert_eq!(stage.board.state_of(&web), None);
+            assert!(task.failed, "{task:?}");
+            assert_eq!(*stage.board.left.lock().unwrap(), 1);
+        } else {
+            assert_eq!(stage.containers.guids().len(), 2);
+            assert_eq!(stage.board.state_of(&web), Some(ActualState::Running));
+            assert_eq!(task.state, TaskState::Running);
+            stage.restart().await;
+            assert_eq!(stage.held(), 2);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A cell between a driver and a board that are not real.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kapell_api::v1::{LrpWork, TaskWork, Work, WorkAnswer};
+use kapell_core::board::{
+    Action, DesiredLrp, InstanceGuid, LrpKey, Resources, Run, Task, TaskDefinition, TaskGuid,
+    TaskState,
+};
+use kapell_core::seams::{Clock, Ids, Timestamp};
+use kapell_core::seat::Epoch;
+use tokio::task::JoinSet;
+
+use super::board::FakeBoard;
+use super::driver::FakeContainers;
+use crate::cell::{Cell, CellSettings, Parts};
+use crate::testing::{TokioClock, eventually};
+
+pub(super) const EPOCH: Epoch = Epoch(3);
+
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) cell: Cell,
+    pub(super) board: Arc<FakeBoard>,
+    pub(super) containers: Arc<FakeContainers>,
+    pub(super) settings: CellSettings,
+    pub(super) agent: JoinSet<()>,
+    clock: Arc<dyn Clock>,
+    dir: tempfile::TempDir,
+    generation: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Ids for Counter {
+    fn draw(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+pub(super) fn settings() -> CellSettings {
+    CellSettings { users: None, ..CellSettings::default() }
+}
+
+fn parts(
+    (dir, generation): (&Path, u32),
+    settings: &CellSettings,
+    clock: &Arc<dyn Clock>,
+    board: &Arc<FakeBoard>,
+    containers: &Arc<FakeContainers>,
+) -> Parts {
+    Parts {
+        id: "cell".into(),
+        dir: dir.to_owned(),
+        settings: settings.clone(),
+        clock: Arc::clone(clock),
+        ids: Arc::new(Counter(AtomicU64::new(u64::from(generation) << 32))),
+        containers: Arc::clone(containers) as _,
+        board: Arc::clone(board) as _,
+        capacity: Resources { memory_mb: 1000, disk_mb: 1000, containers: 300 },
+        zone: "z1".to_owned(),
+        url: "http://cell".to_owned(),
+        advertise_host: "10.0.0.1".to_owned(),
+        placement_tags: Vec::new(),
+        optional_placement_tags: Vec::new(),
+    }
+}
+
+impl Stage {
+    pub(super) async fn new() -> Self {
+        Self::with(settings()).await
+    }
+
+    pub(super) async fn with(settings: CellSettings) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
+        let board = Arc::new(FakeBoard::default());
+        *board.epoch.lock().unwrap() = EPOCH;
+        let containers = Arc::new(FakeContainers::new(dir.path().join("containers")));
+        let parts = parts((dir.path(), 0), &settings, &clock, &board, &containers);
+        let (cell, running) = Cell::start(parts).await.unwrap();
+        let mut agent = JoinSet::new();
+        agent.spawn(running.run());
+        Self { cell, board, containers, settings, agent, clock, dir, generation: 0 }
+    }
+
+    /// The agent is killed and started again.
+    pub(super) async fn restart(&mut self) {
+        self.agent.shutdown().await;
+        self.generation += 1;
+        let parts = parts(
+            (self.dir.path(), self.generation),
+            &self.settings,
+            &self.clock,
+            &self.board,
+            &self.containers,
+        );
+        let (cell, running) = Cell::start(parts).await.unwrap();
+        self.cell = cell;
+        self.agent.spawn(running.run());
+    }
+
+    pub(super) fn work(&self, lrps: Vec<LrpWork>, tasks: Vec<TaskWork>) -> WorkAnswer {
+        self.cell.work(EPOCH, Work { lrps, tasks }).unwrap()
+    }
+
+    /// The board wants an instance here.
+    pub(super) fn place(&self, key: &LrpKey) {
+        self.board.unclaimed(key);
+        let answer = self.work(vec![lrp(key)], Vec::new());
+        assert_eq!(answer, WorkAnswer::default());
+    }
+
+    /// The board wants a task here.
+    pub(super) fn place_task(&self, guid: &TaskGuid) {
+        let task = pending(guid);
+        let work = TaskWork {
+            definition: task.definition.clone(),
+            instance_guid: task.instance_guid.clone(),
+        };
+        self.board.records().tasks.insert(guid.clone(), task);
+        assert_eq!(self.work(Vec::new(), vec![work]), WorkAnswer::default());
+    }
+
+    pub(super) async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        self.within(Duration::from_secs(20), what, is_so).await;
+    }
+
+    pub(super) async fn within(&self, limit: Duration, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let what = format!("{what}; told {:?}; {:?}", self.board.told(), self.board);
+        eventually(&what, limit, || async { is_so(self) }).await;
+    }
+
+    /// Starts an instance and waits until the board knows.
+    pub(super) async fn running(&self, key: &LrpKey) -> InstanceGuid {
+        self.place(key);
+        let runs = kapell_core::board::ActualState::Running;
+        self.until("it runs", |stage| stage.board.state_of(key) == Some(runs)).await;
+        self.board.records().instances[key].instance_guid.clone().unwrap()
+    }
+
+    pub(super) fn held(&self) -> usize {
+        let state = self.cell.state(EPOCH).unwrap();
+        state.lrps.len() + state.tasks.len()
+    }
+
+    /// Nothing is there, not even something that has ended.
+    pub(super) fn is_empty(&self) -> bool {
+        self.cell.shared.rep().executor.is_empty()
+    }
+}
+
+pub(super) fn key(process: &str, index: u32) -> LrpKey {
+    LrpKey { process_guid: process.into(), index }
+}
+
+pub(super) fn desired(process: &str) -> DesiredLrp {
+    DesiredLrp {
+        process_guid: process.into(),
+        domain: "d".into(),
+        instances: 1,
+        rootfs: None,
+        memory_mb: 1,
+        disk_mb: 1,
+        max_pids: 0,
+        placement_tags: Vec::new(),
+        setup: None,
+        action: run("server"),
+        monitor: None,
+        start_timeout_ms: 0,
+        stop_grace_ms: None,
+        env: Vec::new(),
+        ports: vec![8080],
+        annotation: String::new(),
+        routes: std::collections::BTreeMap::new(),
+        version: 1,
+        created_at: None,
+        updated_at: None,
+    }
+}
+
+pub(super) fn run(path: &str) -> Action {
+    Action::Run(Run { path: path.to_owned(), ..Run::default() })
+}
+
+pub(super) fn lrp(key: &LrpKey) -> LrpWork {
+    LrpWork { index: key.index, desired: desired(key.process_guid.as_str()) }
+}
+
+pub(super) fn pending(guid: &TaskGuid) -> Task {
+    Task {
+        definition: TaskDefinition {
+            task_guid: guid.clone(),
+            domain: "d".into(),
+            rootfs: None,
+            memory_mb: 1,
+            disk_mb: 1,
+            max_pids: 0,
+            placement_tags: Vec::new(),
+            env: Vec::new(),
+            action: run("job"),
+            result_file: "result".to_owned(),
+            completion_callback_url: String::new(),
+            annotation: String::new(),
+        },
+        instance_guid: InstanceGuid::new(format!("i-{guid}")),
+        state: TaskState::Pending,
+        cell_id: None,
+        failed: false,
+        failure_reason: String::new(),
+        result: String::new(),
+        exit_code: None,
+        placement_error: None,
+        created_at: Timestamp(0),
+        since: Timestamp(0),
+        first_completed_at: None,
+        version: 1,
+    }
+}

@@ -1,0 +1,140 @@
+use std::time::Duration;
+
+use kapell_api::v1::Cancel;
+use kapell_backend::containers::Containers as _;
+use kapell_core::board::{TaskGuid, TaskState};
+
+use super::board::{Fate, name};
+use super::stage::{EPOCH, Stage};
+
+fn job() -> TaskGuid {
+    TaskGuid::new("job")
+}
+
+fn state(stage: &Stage) -> Option<TaskState> {
+    stage.board.task(&job()).map(|task| task.state)
+}
+
+async fn running(stage: &Stage) -> String {
+    stage.place_task(&job());
+    stage.until("it runs", |stage| !stage.containers.guids().is_empty()).await;
+    stage.containers.guids()[0].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_started_run_and_completed_with_its_result() {
+    let stage = Stage::new().await;
+    let guid = running(&stage).await;
+    assert_eq!(state(&stage), Some(TaskState::Running));
+    std::fs::write(stage.containers.dir(&guid).join("result"), "x".repeat(20_000)).unwrap();
+    stage.containers.exit_with(&guid, 0);
+    stage.until("it is gone", Stage::is_empty).await;
+    assert_eq!(stage.board.told(), ["start-task", "complete-task"]);
+    let task = stage.board.task(&job()).unwrap();
+    assert!(!task.failed, "{task:?}");
+    assert_eq!(task.result.len(), 10 * 1024);
+    assert_eq!(task.exit_code, Some(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_fails_with_its_status_or_without_its_result() {
+    for (code, reason) in
+        [(7, "Exited with status 7"), (0, "cannot read the result file `result`: No such file")]
+    {
+        let stage = Stage::new().await;
+        let guid = running(&stage).await;
+        stage.containers.exit_with(&guid, code);
+        stage.until("it is gone", Stage::is_empty).await;
+        let task = stage.board.task(&job()).unwrap();
+        assert!(task.failed);
+        assert!(task.failure_reason.starts_with(reason), "{}", task.failure_reason);
+        assert_eq!(task.exit_code, Some(code));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_file_outside_the_directory_is_not_read() {
+    let stage = Stage::new().await;
+    let guid = running(&stage).await;
+    let dir = stage.containers.dir(&guid);
+    std::os::unix::fs::symlink("/etc/passwd", dir.join("result")).unwrap();
+    stage.containers.exit_with(&guid, 0);
+    stage.until("it is gone", Stage::is_empty).await;
+    let task = stage.board.task(&job()).unwrap();
+    assert!(task.failed && task.result.is_empty(), "{task:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_task_is_ended() {
+    let stage = Stage::new().await;
+    let guid = running(&stage).await;
+    stage.board.records().tasks.get_mut(&job()).unwrap().state = TaskState::Completed;
+    let cancel = Cancel { task_guid: job(), instance_guid: guid.as_str().into() };
+    stage.cell.cancel(EPOCH, &cancel).unwrap();
+    stage.until("it is gone", Stage::is_empty).await;
+    assert_eq!(stage.board.told(), ["start-task"]);
+    assert!(stage.containers.guids().is_empty());
+}
+
+/// Runs a task to its end while each report of a kind meets a fate, the first `times` times.
+async fn meets(fate: Fate, kind: &'static str, times: u32, restarts: bool) {
+    let mut stage = Stage::new().await;
+    let mut left = times;
+    stage.board.set_fate(move |report| {
+        if name(report) == kind && left > 0 {
+            left -= 1;
+            return fate;
+        }
+        Fate::Arrives
+    });
+    stage.place_task(&job());
+    if restarts {
+        // The first report is under way.
+        tokio::task::yield_now().await;
+        stage.restart().await;
+    }
+    let is_over = |stage: &Stage| {
+        for guid in stage.containers.guids() {
+            stage.containers.exit_with(&guid, 1);
+        }
+        // A task that waits when its cell is restarted waits for the board to place it again.
+        let waits = restarts && state(stage) == Some(TaskState::Pending);
+        stage.is_empty() && (waits || state(stage) == Some(TaskState::Completed))
+    };
+    stage.within(Duration::from_secs(200), "it is over", is_over).await;
+    let ran = stage.containers.ran().len();
+    let what = format!("{fate:?} {kind} {times} {restarts}");
+    assert!(ran <= 1, "{what}: ran {ran} times");
+    if !restarts {
+        assert_eq!(state(&stage), Some(TaskState::Completed), "{what}: {:?}", stage.board);
+        let lost_start = fate == Fate::AnswerLost && kind == "start-task";
+        assert_eq!(ran, usize::from(!lost_start), "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_runs_at_most_once_whatever_gets_lost() {
+    for fate in [Fate::Lost, Fate::AnswerLost, Fate::Busy] {
+        for kind in ["start-task", "complete-task"] {
+            for times in [1, 2, 5] {
+                for restarts in [false, true] {
+                    meets(fate, kind, times, restarts).await;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_without_an_answer_is_not_run_and_fails_when_its_reservation_expires() {
+    let stage = Stage::new().await;
+    stage.board.set_fate(|report| {
+        if name(report) == "start-task" { Fate::AnswerLost } else { Fate::Arrives }
+    });
+    stage.place_task(&job());
+    let completed = |stage: &Stage| state(stage) == Some(TaskState::Completed);
+    stage.within(Duration::from_secs(62), "it has failed", completed).await;
+    assert_eq!(stage.board.told(), ["start-task", "complete-task"]);
+    assert!(stage.containers.ran().is_empty());
+    assert!(stage.board.task(&job()).unwrap().failed);
+}

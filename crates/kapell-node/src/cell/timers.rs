@@ -1,0 +1,83 @@
+use std::time::Duration;
+
+use kapell_core::seams::Moment;
+
+use super::settings::CellSettings;
+
+/// When the board is asked for records next: in turn, or sooner while something is not in line.
+#[derive(Debug)]
+pub(super) struct PollTimer {
+    in_turn: Moment,
+    sooner: Option<Moment>,
+    wait: Duration,
+    first_wait: Duration,
+    longest_wait: Duration,
+}
+
+impl PollTimer {
+    pub(super) const fn new(now: Moment, settings: &CellSettings) -> Self {
+        Self {
+            in_turn: now,
+            sooner: None,
+            wait: settings.first_retry,
+            first_wait: settings.first_retry,
+            longest_wait: settings.poll_every,
+        }
+    }
+
+    pub(super) fn due(&self) -> Moment {
+        self.sooner.map_or(self.in_turn, |sooner| sooner.min(self.in_turn))
+    }
+
+    pub(super) const fn begun(&mut self, now: Moment, every: Duration) {
+        self.in_turn = now.after(every);
+        self.sooner = None;
+    }
+
+    /// Something went wrong: each time in a row the wait is twice as long.
+    pub(super) fn retry(&mut self, now: Moment) {
+        if self.sooner.is_none() {
+            self.sooner = Some(now.after(self.wait));
+            self.wait = self.wait.saturating_mul(2).min(self.longest_wait);
+        }
+    }
+
+    pub(super) const fn went_well(&mut self) {
+        self.wait = self.first_wait;
+    }
+}
+
+/// When presence is sent next.
+#[derive(Debug)]
+pub(super) struct PresenceTimer {
+    pub(super) due: Moment,
+    pub(super) under_way: bool,
+    every: Duration,
+    wait: Duration,
+    first_wait: Duration,
+}
+
+impl PresenceTimer {
+    pub(super) const fn new(now: Moment, settings: &CellSettings) -> Self {
+        Self {
+            due: now,
+            under_way: false,
+            every: settings.present_every,
+            wait: settings.first_retry,
+            first_wait: settings.first_retry,
+        }
+    }
+
+    pub(super) fn welcomed(&mut self, sent: Moment, ttl_ms: u64) {
+        if ttl_ms > 0 {
+            self.every = Duration::from_millis(ttl_ms / 3).max(Duration::from_millis(1));
+        }
+        self.wait = self.first_wait;
+        self.due = sent.after(self.every);
+    }
+
+    pub(super) fn failed(&mut self, now: Moment) {
+        self.due = now.after(self.wait.min(self.every));
+        self.wait = self.wait.saturating_mul(2).min(self.every);
+    }
+}

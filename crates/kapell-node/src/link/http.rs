@@ -1,0 +1,189 @@
+//! The links over HTTP.
+
+use std::collections::BTreeMap;
+use std::error::Error as StdError;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kapell_api::client::{Client, Egress, EgressError, Error, Options};
+use kapell_api::v1::{
+    Cancel, CellRecords, RecordsWanted, ReportAnswer, Stop, Welcome, Work, WorkAnswer,
+};
+use kapell_core::board::request::Report;
+use kapell_core::board::{CellId, CellPresence, CellState};
+use kapell_core::seat::Epoch;
+
+use super::{BoardLink, CellLink, LinkError};
+use crate::board::{CallbackOutcome, Callbacks};
+
+/// How long a callback may take.
+const CALLBACK: Duration = Duration::from_secs(30);
+
+impl From<Error> for LinkError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Problem { problem, .. } => Self::Refused(*problem),
+            // Its text is for a person at a command line.
+            Error::Unreachable { url, source } => {
+                Self::NoAnswer(format!("nobody answers at {url}: {source}"))
+            }
+            error @ (Error::BadUrl { .. }
+            | Error::BadToken
+            | Error::Insecure { .. }
+            | Error::Tls(_)
+            | Error::NoAnswer { .. }
+            | Error::Protocol { .. }) => Self::NoAnswer(chain(&error)),
+        }
+    }
+}
+
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
+}
+
+/// A cell's way to the board, over whichever host leads.
+#[derive(Debug, Clone)]
+pub struct HttpBoard {
+    client: Client,
+}
+
+impl HttpBoard {
+    /// `urls` are those of the hosts, with commas between them.
+    ///
+    /// The cell tries again by itself, so nobody waits here for a leader to be found.
+    pub fn new(urls: &str, options: Options) -> Result<Self, Error> {
+        let client = Client::new(urls, Options { patience: Duration::ZERO, ..options })?;
+        Ok(Self { client })
+    }
+}
+
+#[async_trait]
+impl BoardLink for HttpBoard {
+    async fn present(&self, presence: &CellPresence) -> Result<Welcome, LinkError> {
+        Ok(self.client.present(presence).await?)
+    }
+
+    async fn leave(&self, cell_id: &CellId) -> Result<(), LinkError> {
+        Ok(self.client.leave(cell_id).await?)
+    }
+
+    async fn reports(
+        &self,
+        cell_id: &CellId,
+        reports: &[Report],
+    ) -> Result<Vec<ReportAnswer>, LinkError> {
+        let answers = self.client.reports(cell_id, reports).await?;
+        if answers.len() != reports.len() {
+            let (sent, came) = (reports.len(), answers.len());
+            return Err(LinkError::NoAnswer(format!("{sent} reports got {came} answers")));
+        }
+        Ok(answers)
+    }
+
+    async fn records(
+        &self,
+        cell_id: &CellId,
+        wanted: &RecordsWanted,
+    ) -> Result<CellRecords, LinkError> {
+        Ok(self.client.records(cell_id, wanted).await?)
+    }
+}
+
+/// The leader's way to every cell.
+#[derive(Debug)]
+pub struct HttpCells {
+    options: Options,
+    /// By cell, where it was last said to be.
+    clients: Mutex<BTreeMap<CellId, (String, Client)>>,
+}
+
+impl HttpCells {
+    pub fn new(options: Options) -> Self {
+        // Whoever asks a cell decides itself when to ask again.
+        let options = Options { patience: Duration::ZERO, ..options };
+        Self { options, clients: Mutex::default() }
+    }
+
+    fn client(&self, cell: &CellPresence) -> Result<Client, LinkError> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((url, client)) = clients.get(&cell.cell_id)
+            && *url == cell.url
+        {
+            return Ok(client.clone());
+        }
+        let client = Client::new(&cell.url, self.options.clone())?;
+        clients.insert(cell.cell_id.clone(), (cell.url.clone(), client.clone()));
+        Ok(client)
+    }
+}
+
+#[async_trait]
+impl CellLink for HttpCells {
+    async fn state(&self, cell: &CellPresence, epoch: Epoch) -> Result<CellState, LinkError> {
+        Ok(self.client(cell)?.cell_state(epoch).await?)
+    }
+
+    async fn work(
+        &self,
+        cell: &CellPresence,
+        epoch: Epoch,
+        work: &Work,
+    ) -> Result<WorkAnswer, LinkError> {
+        Ok(self.client(cell)?.cell_work(epoch, work).await?)
+    }
+
+    async fn stop(&self, cell: &CellPresence, epoch: Epoch, stop: &Stop) -> Result<(), LinkError> {
+        Ok(self.client(cell)?.cell_stop(epoch, stop).await?)
+    }
+
+    async fn cancel(
+        &self,
+        cell: &CellPresence,
+        epoch: Epoch,
+        cancel: &Cancel,
+    ) -> Result<(), LinkError> {
+        Ok(self.client(cell)?.cell_cancel(epoch, cancel).await?)
+    }
+
+    async fn evacuate(&self, cell: &CellPresence, epoch: Epoch) -> Result<(), LinkError> {
+        Ok(self.client(cell)?.cell_evacuate(epoch).await?)
+    }
+}
+
+/// The way out to those who want to be told that a task is complete.
+#[derive(Debug, Clone)]
+pub struct HttpCallbacks {
+    egress: Egress,
+}
+
+impl HttpCallbacks {
+    /// `ca` names whose certificates are trusted; without it, those that the system trusts.
+    pub const fn new(ca: Option<PathBuf>) -> Self {
+        Self { egress: Egress { ca, limit: CALLBACK } }
+    }
+}
+
+#[async_trait]
+impl Callbacks for HttpCallbacks {
+    async fn call(&self, url: &str, body: &[u8]) -> CallbackOutcome {
+        match self.egress.post_json(url, body.to_vec().into()).await {
+            Ok(status) => CallbackOutcome::Answered(status.as_u16()),
+            Err(error @ (EgressError::BadUrl(_) | EgressError::Forbidden { .. })) => {
+                CallbackOutcome::Refused(chain(&error))
+            }
+            Err(
+                error @ (EgressError::Tls(_)
+                | EgressError::Unreachable { .. }
+                | EgressError::NoAnswer { .. }),
+            ) => CallbackOutcome::NoAnswer(chain(&error)),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `GET /v1/cell/logs/…`: frames of what containers wrote, for as long as more may come.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use kapell_core::log::Frame;
+use kapell_node::cell::LogOf;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::super::answer::{self, Answer, Problem};
+use super::super::body::{Body, Gone, Pipe};
+use super::super::query::Query;
+use super::rep::Rep;
+use super::segments::Reader;
+
+/// How often it is seen whether more was written.
+const POLL: Duration = Duration::from_millis(100);
+
+pub(super) async fn logs(
+    rep: Arc<dyn Rep>,
+    of: LogOf,
+    query: &Query,
+) -> Result<Answer, Box<Problem>> {
+    let (follow, tail) = (query.switch("follow")?, query.number::<u64>("tail")?);
+    let has = {
+        let (rep, of) = (Arc::clone(&rep), of.clone());
+        spawn_blocking(move || is_id(&of) && (rep.is_live(&of) || !rep.logs(&of).is_empty())).await
+    };
+    if !has.unwrap_or(false) {
+        let text = "nothing of it is kept on this cell";
+        return Err(Problem::new(StatusCode::NOT_FOUND, "not_found", text));
+    }
+    let reading = Reading { rep, of, reader: Reader::default() };
+    let kind = HeaderValue::from_static("application/octet-stream");
+    let body = Body::fed(move |pipe| async move {
+        if let Err(Ended::Trouble(error)) = reading.tell(&pipe, follow, tail).await {
+            pipe.break_off(error).await;
+        }
+    });
+    Ok(answer::stream(kind, body))
+}
+
+/// What is no id must not become a path.
+fn is_id(of: &LogOf) -> bool {
+    match of {
+        LogOf::Lrp(key) => key.process_guid.is_valid(),
+        LogOf::Task(guid) => guid.is_valid(),
+    }
+}
+
+struct Reading {
+    rep: Arc<dyn Rep>,
+    of: LogOf,
+    reader: Reader,
+}
+
+enum Ended {
+    Left,
+    Trouble(io::Error),
+}
+
+impl From<Gone> for Ended {
+    fn from(_: Gone) -> Self {
+        Self::Left
+    }
+}
+
+impl Reading {
+    async fn tell(mut self, pipe: &Pipe, follow: bool, tail: Option<u64>) -> Result<(), Ended> {
+        if let Some(lines) = tail {
+            let frames;
+            (self, frames) = self.look(move |reader, dirs| reader.tail(dirs, lines)).await?;
+            pipe.send(encoded(&frames)).await?;
+        }
+        loop {
+            // Asked first: what a container wrote before it was gone is then there to be read.
+            let live = self.rep.is_live(&self.of);
+            let frames;
+            (self, frames) = self.look(Reader::read).await?;
+            if !frames.is_empty() {
+                pipe.send(encoded(&frames)).await?;
+                continue;
+            }
+            let over = match self.of {
+                // Another container may follow; whoever asks knows whether it is wanted.
+                LogOf::Lrp(_) => false,
+                LogOf::Task(_) => !live,
+            };
+            if !follow || over {
+                return Ok(());
+            }
+            pipe.meanwhile_if(false, sleep(POLL)).await?;
+        }
+    }
+
+    /// Reads off the runtime: a disk may take its time.
+    async fn look(
+        mut self,
+        read: impl FnOnce(&mut Reader, &[std::path::PathBuf]) -> io::Result<Vec<Frame>> + Send + 'static,
+    ) -> Result<(Self, Vec<Frame>), Ended> {
+        let job = spawn_blocking(move || {
+            let dirs = self.rep.logs(&self.of);
+            let frames = read(&mut self.reader, &dirs);
+            (self, frames)
+        });
+        let (back, frames) = job.await.map_err(|error| Ended::Trouble(io::Error::other(error)))?;
+        Ok((back, frames.map_err(Ended::Trouble)?))
+    }
+}
+
+fn encoded(frames: &[Frame]) -> Vec<u8> {
+    frames.iter().flat_map(Frame::encode).collect()
+}

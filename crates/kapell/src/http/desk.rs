@@ -1,0 +1,105 @@
+//! What the routes and pages ask of a board: a seam, so that tests need no seat and no store.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use kapell_api::v1::{CellRecords, CellView, RecordsWanted, Welcome};
+use kapell_core::board::{CellId, CellPresence, Records, Reply, Request, Settings};
+use kapell_node::board::{Board, Declined, EventId, Next, Subscription};
+use kapell_node::link::LinkError;
+
+#[async_trait]
+pub(crate) trait Desk: fmt::Debug + Send + Sync {
+    fn settings(&self) -> Settings;
+    fn last_event(&self) -> EventId;
+    fn events(&self, after: Option<EventId>) -> Box<dyn Watcher>;
+    /// Looks at the committed records of the shard where `partition` lies.
+    fn look(&self, partition: &str, at: &mut dyn FnMut(&Records));
+    fn look_at_all(&self, at: &mut dyn FnMut(&Records));
+    fn cell(&self, cell_id: &CellId) -> Option<CellPresence>;
+    fn cells(&self) -> Vec<CellView>;
+    fn present(&self, presence: CellPresence) -> Welcome;
+    fn leave(&self, cell_id: &CellId);
+    fn records(&self, cell_id: &CellId, wanted: &RecordsWanted) -> CellRecords;
+    async fn ask(&self, request: Request) -> Result<Reply, Declined>;
+    async fn evacuate(&self, cell_id: &CellId) -> Result<(), LinkError>;
+}
+
+#[async_trait]
+pub(crate) trait Watcher: Send {
+    /// None: the board has ended, or whoever watches was too slow.
+    async fn next(&mut self) -> Option<Next>;
+}
+
+#[async_trait]
+impl Desk for Board {
+    fn settings(&self) -> Settings {
+        Self::settings(self).clone()
+    }
+
+    fn last_event(&self) -> EventId {
+        Self::last_event(self)
+    }
+
+    fn events(&self, after: Option<EventId>) -> Box<dyn Watcher> {
+        Box::new(Self::events(self, after))
+    }
+
+    fn look(&self, partition: &str, at: &mut dyn FnMut(&Records)) {
+        Self::look(self, partition, at);
+    }
+
+    fn look_at_all(&self, at: &mut dyn FnMut(&Records)) {
+        Self::look_at_all(self, at);
+    }
+
+    fn cell(&self, cell_id: &CellId) -> Option<CellPresence> {
+        Self::cell(self, cell_id)
+    }
+
+    fn cells(&self) -> Vec<CellView> {
+        Self::cells(self)
+    }
+
+    fn present(&self, presence: CellPresence) -> Welcome {
+        Self::present(self, presence)
+    }
+
+    fn leave(&self, cell_id: &CellId) {
+        Self::leave(self, cell_id);
+    }
+
+    fn records(&self, cell_id: &CellId, wanted: &RecordsWanted) -> CellRecords {
+        Self::records(self, cell_id, wanted)
+    }
+
+    async fn ask(&self, request: Request) -> Result<Reply, Declined> {
+        Self::ask(self, request).await
+    }
+
+    async fn evacuate(&self, cell_id: &CellId) -> Result<(), LinkError> {
+        Self::evacuate(self, cell_id).await
+    }
+}
+
+#[async_trait]
+impl Watcher for Subscription {
+    async fn next(&mut self) -> Option<Next> {
+        Self::next(self).await
+    }
+}
+
+/// Looks at one shard and brings something back.
+pub(crate) fn look<T>(
+    desk: &dyn Desk,
+    partition: &str,
+    at: impl FnOnce(&Records) -> T,
+) -> Option<T> {
+    let (mut at, mut found) = (Some(at), None);
+    desk.look(partition, &mut |records| {
+        if let Some(at) = at.take() {
+            found = Some(at(records));
+        }
+    });
+    found
+}

@@ -1,0 +1,112 @@
+//! Bodies of requests that are answered here.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::CONTENT_TYPE;
+use hyper::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::answer::Problem;
+
+/// A body, and how much of it is taken.
+#[derive(Debug)]
+pub(super) struct Payload {
+    pub(super) body: Incoming,
+    pub(super) most_bytes: usize,
+    /// Without a byte of it moving.
+    pub(super) stall: Duration,
+}
+
+impl Payload {
+    /// Refuses what says that it is too large before anything of it is read.
+    pub(super) fn check(&self) -> Result<(), Box<Problem>> {
+        let least = self.body.size_hint().lower();
+        if usize::try_from(least).is_ok_and(|least| least <= self.most_bytes) {
+            return Ok(());
+        }
+        Err(self.too_large())
+    }
+
+    fn too_large(&self) -> Box<Problem> {
+        let limit = self.most_bytes;
+        let text = format!("a body may have at most {limit} bytes");
+        let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text);
+        problem.details(json!({ "limit_bytes": limit })).closing()
+    }
+
+    async fn bytes(mut self) -> Result<Bytes, Box<Problem>> {
+        self.check()?;
+        let mut bytes = BytesMut::new();
+        loop {
+            let frame = match timeout(self.stall, self.body.frame()).await {
+                Ok(None) => return Ok(bytes.freeze()),
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(error))) => {
+                    let text = format!("the body broke off: {error}");
+                    return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_body", text).closing());
+                }
+                Err(_) => {
+                    let text = format!("nothing more of the body came within {:?}", self.stall);
+                    let problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body_stalled", text);
+                    return Err(problem.closing());
+                }
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            if bytes.len() + data.len() > self.most_bytes {
+                return Err(self.too_large());
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+
+    /// Reads a body of JSON.
+    pub(super) async fn json<T: DeserializeOwned>(
+        self,
+        headers: &HeaderMap,
+    ) -> Result<T, Box<Problem>> {
+        content_type(headers)?;
+        parse(&self.bytes().await?)
+    }
+
+    /// Reads a body of JSON, if there is a body.
+    pub(super) async fn json_if_any<T: DeserializeOwned>(
+        self,
+        headers: &HeaderMap,
+    ) -> Result<Option<T>, Box<Problem>> {
+        if headers.contains_key(CONTENT_TYPE) {
+            content_type(headers)?;
+        }
+        let bytes = self.bytes().await?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        content_type(headers)?;
+        parse(&bytes).map(Some)
+    }
+}
+
+const KINDS: [&str; 2] = ["application/json", "application/merge-patch+json"];
+
+fn content_type(headers: &HeaderMap) -> Result<(), Box<Problem>> {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let kind = given.split(';').next().unwrap_or_default().trim();
+    if KINDS.iter().any(|each| kind.eq_ignore_ascii_case(each)) {
+        return Ok(());
+    }
+    let text = "a body must be JSON: send `Content-Type: application/json`";
+    let problem = Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", text);
+    Err(problem.details(json!({ "content_type": given })))
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Problem>> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let details = json!({ "line": error.line(), "column": error.column() });
+        let text = format!("the body is not what belongs here: {error}");
+        Problem::new(StatusCode::BAD_REQUEST, "bad_json", text).details(details)
+    })
+}

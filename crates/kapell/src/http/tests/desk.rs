@@ -1,0 +1,185 @@
+//! A board that shows what it is given and answers what it is told.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use kapell_api::v1::{CellRecords, CellView, RecordsWanted, Welcome};
+use kapell_core::board::{
+    ActualLrp, ActualState, CellId, CellPresence, DesiredLrp, NetInfo, PortMapping, Records, Reply,
+    Request, Resources, Settings, Task, TaskState,
+};
+use kapell_core::seams::Timestamp;
+use kapell_core::seat::Epoch;
+use kapell_node::board::{Declined, EventId, Next};
+use kapell_node::link::LinkError;
+
+use super::super::desk::{Desk, Watcher};
+
+#[derive(Debug, Default)]
+pub(super) struct FakeDesk {
+    pub(super) records: Mutex<Records>,
+    pub(super) cells: Mutex<Vec<CellView>>,
+    /// What was asked of it.
+    pub(super) asked: Mutex<Vec<Request>>,
+    /// What it answers, in order; then that all is done.
+    pub(super) answers: Mutex<VecDeque<Result<Reply, Declined>>>,
+    pub(super) events: Mutex<Vec<Next>>,
+    pub(super) evacuated: Mutex<Vec<CellId>>,
+}
+
+impl FakeDesk {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub(super) fn desire(&self, json: &str) {
+        let lrp: DesiredLrp = serde_json::from_str(json).unwrap();
+        self.records.lock().unwrap().desired.insert(lrp.process_guid.clone(), lrp);
+    }
+
+    pub(super) fn instance(&self, lrp: ActualLrp) {
+        let mut records = self.records.lock().unwrap();
+        let map = if lrp.evacuating { &mut records.evacuating } else { &mut records.instances };
+        map.insert(lrp.key(), lrp);
+    }
+
+    pub(super) fn task(&self, task: Task) {
+        self.records.lock().unwrap().tasks.insert(task.guid().clone(), task);
+    }
+
+    pub(super) fn answers(&self, answer: Result<Reply, Declined>) {
+        self.answers.lock().unwrap().push_back(answer);
+    }
+
+    pub(super) fn take_asked(&self) -> Vec<Request> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    /// A cell that is reached at `url`.
+    pub(super) fn cell_at(&self, id: &str, url: &str) {
+        let presence = CellPresence {
+            cell_id: id.into(),
+            url: url.to_owned(),
+            zone: "z".to_owned(),
+            capacity: Resources { memory_mb: 1000, disk_mb: 2000, containers: 10 },
+            rootfs_schemes: Vec::new(),
+            placement_tags: Vec::new(),
+            optional_placement_tags: Vec::new(),
+            evacuating: false,
+            version: String::new(),
+        };
+        let state = "present".to_owned();
+        let cell = CellView { presence, state, heard_ms_ago: Some(1), lrps: 0, tasks: 0 };
+        self.cells.lock().unwrap().push(cell);
+    }
+}
+
+pub(super) fn lrp(guid: &str, index: u32, state: ActualState, cell: Option<&str>) -> ActualLrp {
+    let key = kapell_core::board::LrpKey { process_guid: guid.into(), index };
+    let mut lrp = ActualLrp::unclaimed(&key, "d".into(), Timestamp(1000));
+    lrp.state = state;
+    lrp.cell_id = cell.map(Into::into);
+    lrp.instance_guid = cell.map(|cell| format!("{guid}-{index}-{cell}").as_str().into());
+    if state == ActualState::Running {
+        let ports = vec![PortMapping { container_port: 80, host_port: 61000 }];
+        lrp.net = Some(NetInfo { address: "10.0.0.7".to_owned(), ports });
+    }
+    lrp
+}
+
+pub(super) fn task(guid: &str, state: TaskState) -> Task {
+    let definition =
+        format!(r#"{{"task_guid":"{guid}","domain":"d","action":{{"run":{{"path":"true"}}}}}}"#);
+    Task {
+        definition: serde_json::from_str(&definition).unwrap(),
+        instance_guid: "i".into(),
+        state,
+        cell_id: None,
+        failed: false,
+        failure_reason: String::new(),
+        result: String::new(),
+        exit_code: None,
+        placement_error: None,
+        created_at: Timestamp(1),
+        since: Timestamp(1),
+        first_completed_at: None,
+        version: 1,
+    }
+}
+
+struct Fixed(VecDeque<Next>);
+
+#[async_trait]
+impl Watcher for Fixed {
+    async fn next(&mut self) -> Option<Next> {
+        match self.0.pop_front() {
+            Some(next) => Some(next),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn id(next: &Next) -> EventId {
+    match next {
+        Next::Event(id, _) | Next::Gap(id) => *id,
+    }
+}
+
+#[async_trait]
+impl Desk for FakeDesk {
+    fn settings(&self) -> Settings {
+        Settings::default()
+    }
+
+    fn last_event(&self) -> EventId {
+        let events = self.events.lock().unwrap();
+        events.last().map_or(EventId { epoch: Epoch(7), number: 0 }, id)
+    }
+
+    fn events(&self, after: Option<EventId>) -> Box<dyn Watcher> {
+        let events = self.events.lock().unwrap();
+        let after = after.unwrap_or(EventId { epoch: Epoch(u64::MAX), number: 0 });
+        Box::new(Fixed(events.iter().filter(|next| id(next) > after).cloned().collect()))
+    }
+
+    fn look(&self, _partition: &str, at: &mut dyn FnMut(&Records)) {
+        at(&self.records.lock().unwrap());
+    }
+
+    fn look_at_all(&self, at: &mut dyn FnMut(&Records)) {
+        at(&self.records.lock().unwrap());
+    }
+
+    fn cell(&self, cell_id: &CellId) -> Option<CellPresence> {
+        let cells = self.cells.lock().unwrap();
+        cells.iter().map(|cell| cell.presence.clone()).find(|cell| cell.cell_id == *cell_id)
+    }
+
+    fn cells(&self) -> Vec<CellView> {
+        self.cells.lock().unwrap().clone()
+    }
+
+    fn present(&self, presence: CellPresence) -> Welcome {
+        self.cell_at(presence.cell_id.as_str(), &presence.url);
+        Welcome { epoch: Epoch(7), ttl_ms: 15_000 }
+    }
+
+    fn leave(&self, cell_id: &CellId) {
+        self.cells.lock().unwrap().retain(|cell| cell.presence.cell_id != *cell_id);
+    }
+
+    fn records(&self, _cell_id: &CellId, _wanted: &RecordsWanted) -> CellRecords {
+        CellRecords { epoch: Epoch(7), ..CellRecords::default() }
+    }
+
+    async fn ask(&self, request: Request) -> Result<Reply, Declined> {
+        self.asked.lock().unwrap().push(request);
+        self.answers.lock().unwrap().pop_front().unwrap_or(Ok(Reply::Done))
+    }
+
+    async fn evacuate(&self, cell_id: &CellId) -> Result<(), LinkError> {
+        self.evacuated.lock().unwrap().push(cell_id.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
+use kapell_core::board::{ActualState, CellId, CellState, Resources, TaskState};
+use kapell_core::log::{Decoder, Frame, Stream};
+use kapell_node::cell::LogOf;
+
+use super::super::{Rep, bind_cell};
+use super::desk::{lrp, task};
+use super::*;
+
+/// A cell that has only logs.
+#[derive(Debug)]
+struct FakeRep {
+    root: tempfile::TempDir,
+    live: AtomicBool,
+}
+
+impl FakeRep {
+    fn dir(&self, name: &str) -> PathBuf {
+        let dir = self.root.path().join(name);
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+}
+
+impl Rep for FakeRep {
+    fn id(&self) -> CellId {
+        "c1".into()
+    }
+
+    fn state(&self, epoch: Epoch) -> Result<CellState, Problem> {
+        if epoch < Epoch(5) {
+            let (code, message) = ("stale_epoch".to_owned(), "epoch 5 was seen".to_owned());
+            return Err(Problem { code, message, details: Value::Null });
+        }
+        Ok(CellState {
+            cell_id: "c1".into(),
+            zone: String::new(),
+            total: Resources::default(),
+            available: Resources::default(),
+            rootfs_schemes: Vec::new(),
+            placement_tags: Vec::new(),
+            optional_placement_tags: Vec::new(),
+            starting: 0,
+            lrps: Vec::new(),
+            tasks: Vec::new(),
+            evacuating: false,
+            unhealthy: false,
+        })
+    }
+
+    fn work(&self, _: Epoch, _: Work) -> Result<WorkAnswer, Problem> {
+        Ok(WorkAnswer::default())
+    }
+
+    fn stop(&self, _: Epoch, _: &Stop) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn cancel(&self, _: Epoch, _: &Cancel) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn evacuate(&self, _: Epoch) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn logs(&self, _: &LogOf) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.root.path()).unwrap();
+        let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        dirs.sort();
+        dirs
+    }
+
+    fn is_live(&self, _: &LogOf) -> bool {
+        self.live.load(Ordering::SeqCst)
+    }
+}
+
+fn write(dir: &Path, segment: u64, stream: Stream, text: &[u8]) {
+    append(dir, segment, &Frame { stream, at: Timestamp(5), bytes: text.to_vec() }.encode());
+}
+
+fn append(dir: &Path, segment: u64, bytes: &[u8]) {
+    let path = dir.join(format!("{segment:08}.log"));
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+struct Place {
+    cell: Server,
+    rep: Arc<FakeRep>,
+    host: Host,
+    desk: Arc<FakeDesk>,
+}
+
+impl Place {
+    /// A host and a cell that has an instance `web/0` and a task `t`.
+    async fn start() -> Self {
+        let rep =
+            Arc::new(FakeRep { root: tempfile::tempdir().unwrap(), live: AtomicBool::new(true) });
+        let cell = bind_cell(listen("127.0.0.1:0"), rep.clone()).await.unwrap();
+        let (host, desk) = Host::with_board().await;
+        desk.cell_at("c1", &format!("http://{}", cell.local_addr()));
+        desk.instance(lrp("web", 0, ActualState::Running, Some("c1")));
+        let mut running = task("t", TaskState::Running);
+        running.cell_id = Some("c1".into());
+        desk.task(running);
+        Self { cell, rep, host, desk }
+    }
+
+    async fn ask_cell(&self, method: &str, path: &str, more: &str) -> Reply {
+        let at = self.cell.local_addr();
+        let request = format!(
+            "{method} {path} HTTP/1.0\r\nhost: {at}\r\nauthorization: Bearer {TOKEN}\r\n{more}\r\n"
+        );
+        send(at, &request).await
+    }
+
+    async fn open(&self, path: &str) -> TcpStream {
+        let at = self.host.at();
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let request =
+            format!("GET {path} HTTP/1.0\r\nhost: {at}\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    async fn read(&self, path: &str) -> Reply {
+        Reply::parse(&rest(&mut self.open(path).await).await)
+    }
+}
+
+#[tokio::test]
+async fn a_cell_answers_its_leader_only_with_an_epoch() {
+    let place = Place::start().await;
+    assert_eq!(place.ask_cell("GET", "/healthz", "").await.json()["cell_id"], "c1");
+    assert_eq!(
+        place.ask_cell("GET", "/v1/cell/state", "").await.problem(),
+        (400, "no_epoch".to_owned())
+    );
+    let old = place.ask_cell("GET", "/v1/cell/state", "kapell-epoch: 4\r\n").await;
+    assert_eq!(old.problem(), (409, "stale_epoch".to_owned()));
+    assert_eq!(
+        place.ask_cell("GET", "/v1/cell/state", "kapell-epoch: 5\r\n").await.json()["cell_id"],
+        "c1"
+    );
+    assert_eq!(
+        place.ask_cell("POST", "/v1/cell/evacuate", "kapell-epoch: 5\r\n").await.status,
+        204
+    );
+    assert_eq!(place.ask_cell("GET", "/v1/cell/evacuate", "").await.problem().0, 405);
+    // It shows no pages.
+    assert_eq!(place.ask_cell("GET", "/", "").await.problem().0, 404);
+    let at = place.cell.local_addr();
+    let page =
+        send(at, &format!("GET / HTTP/1.0\r\nhost: {at}\r\naccept: text/html\r\n\r\n")).await;
+    assert_eq!(page.problem(), (401, "unauthorized".to_owned()));
+}
+
+#[tokio::test]
+async fn all_that_is_kept_comes_in_order() {
+    let place = Place::start().await;
+    let (old, new) = (place.rep.dir("1"), place.rep.dir("2"));
+    // The first segments are gone already.
+    write(&old, 7, Stream::Out, b"one\n");
+    write(&old, 8, Stream::Err, b"two\n");
+    append(&old, 8, &[1, 0, 0]);
+    write(&new, 0, Stream::Note, b"remark\n");
+    write(&new, 0, Stream::Out, b"three\n\xff");
+    assert_eq!(place.read("/v1/logs/lrp/web/0").await.body, "one\ntwo\nthree\n\u{fffd}");
+    let frames = place.read("/v1/logs/lrp/web/0?format=frames").await;
+    assert!(frames.has("content-type: application/octet-stream"));
+    let tail = place.read("/v1/logs/lrp/web/0?tail=3").await;
+    assert_eq!(tail.body, "three\n\u{fffd}", "with the remark, three lines");
+    assert_eq!(place.read("/v1/logs/lrp/web/0?tail=0").await.body, "");
+    let events = place.read("/v1/logs/lrp/web/0?format=events").await.body;
+    assert!(events.contains(r#"data: {"at":5,"stream":"stderr","text":"two\n"}"#), "{events}");
+    assert!(events.ends_with("event: end\ndata: {}\n\n"), "{events}");
+}
+
+#[tokio::test]
+async fn following_goes_on_over_restarts() {
+    let place = Place::start().await;
+    let first = place.rep.dir("1");
+    write(&first, 0, Stream::Out, b"one\n");
+    let mut stream = place.open("/v1/logs/lrp/web/0?follow=true").await;
+    until(&mut stream, "one\n").await;
+    write(&first, 0, Stream::Out, b"two\n");
+    until(&mut stream, "two\n").await;
+    write(&first, 1, Stream::Out, b"three\n");
+    fs::remove_file(first.join("00000000.log")).unwrap();
+    until(&mut stream, "three\n").await;
+    write(&place.rep.dir("2"), 0, Stream::Out, b"four\n");
+    until(&mut stream, "four\n").await;
+    // Nobody wants it any more.
+    place.desk.records.lock().unwrap().instances.clear();
+    assert_eq!(rest(&mut stream).await, b"");
+}
+
+#[tokio::test]
+async fn following_goes_along_to_another_cell() {
+    let place = Place::start().await;
+    write(&place.rep.dir("1"), 0, Stream::Out, b"here\n");
+    let other =
+        Arc::new(FakeRep { root: tempfile::tempdir().unwrap(), live: AtomicBool::new(true) });
+    write(&other.dir("1"), 0, Stream::Out, b"there\n");
+    let cell = bind_cell(listen("127.0.0.1:0"), other.clone()).await.unwrap();
+    place.desk.cell_at("c2", &format!("http://{}", cell.local_addr()));
+    let mut stream = place.open("/v1/logs/lrp/web/0?follow=true").await;
+    until(&mut stream, "here\n").await;
+    place.desk.instance(lrp("web", 0, ActualState::Running, Some("c2")));
+    until(&mut stream, "there\n").await;
+}
+
+#[tokio::test]
+async fn following_a_task_ends_with_it() {
+    let place = Place::start().await;
+    let dir = place.rep.dir("1");
+    let mut stream = place.open("/v1/logs/task/t?follow=true&format=events").await;
+    write(&dir, 0, Stream::Out, "hä".as_bytes().split_at(2).0);
+    write(&dir, 0, Stream::Out, "hä".as_bytes().split_at(2).1);
+    until(&mut stream, r#""text":"ä""#).await;
+    place.rep.live.store(false, Ordering::SeqCst);
+    let end = String::from_utf8(rest(&mut stream).await).unwrap();
+    assert_eq!(end.trim_start(), "event: end\ndata: {}\n\n");
+}
+
+#[tokio::test]
+async fn what_was_written_last_is_not_lost() {
+    let place = Place::start().await;
+    write(&place.rep.dir("1"), 0, Stream::Out, b"last words");
+    place.rep.live.store(false, Ordering::SeqCst);
+    assert_eq!(place.read("/v1/logs/task/t?follow=true").await.body, "last words");
+}
+
+#[tokio::test]
+async fn damage_is_told_and_the_rest_is_read() {
+    let place = Place::start().await;
+    let dir = place.rep.dir("1");
+    write(&dir, 0, Stream::Out, b"one\n");
+    append(&dir, 0, &[9; 40]);
+    write(&dir, 1, Stream::Out, b"two\n");
+    let text = place.read("/v1/logs/lrp/web/0?format=events").await.body;
+    let place_of = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));
+    assert!(place_of("one") < place_of("damaged") && place_of("damaged") < place_of("two"));
+}
+
+#[tokio::test]
+async fn a_long_log_comes_whole() {
+    let place = Place::start().await;
+    let dir = place.rep.dir("1");
+    let line = "x".repeat(999) + "\n";
+    let frame =
+        Frame { stream: Stream::Out, at: Timestamp(0), bytes: line.repeat(60).into_bytes() };
+    for segment in 0..5 {
+        append(&dir, segment, &frame.encode().repeat(10));
+    }
+    assert_eq!(place.read("/v1/logs/lrp/web/0").await.body.len(), 3_000_000);
+    assert_eq!(place.read("/v1/logs/lrp/web/0?tail=100").await.body.len(), 100_000);
+    let mut decoder = Decoder::default();
+    let bytes = rest(&mut place.open("/v1/logs/lrp/web/0?format=frames").await).await;
+    let start = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    decoder.push(&bytes[start..]);
+    let mut count = 0;
+    while decoder.next_frame().unwrap().is_some() {
+        count += 1;
+    }
+    assert_eq!(count, 50);
+}
+
+#[tokio::test]
+async fn what_nobody_knows_has_no_log() {
+    let place = Place::start().await;
+    for path in [
+        "/v1/logs/task/none",
+        "/v1/logs/lrp/none/0",
+        "/v1/logs/lrp/web/x",
+        "/v1/logs/task/..%2f..%2fetc",
+    ] {
+        place.rep.live.store(false, Ordering::SeqCst);
+        assert_eq!(place.read(path).await.problem(), (404, "not_found".to_owned()), "{path}");
+    }
+    assert_eq!(
+        place.read("/v1/logs/task/t?format=x").await.problem(),
+        (400, "bad_parameter".to_owned())
+    );
+    // It is there, and has written nothing.
+    assert_eq!(place.read("/v1/logs/task/t").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_cell_that_does_not_answer_is_named() {
+    let Place { cell, host, desk, .. } = Place::start().await;
+    cell.stop(Duration::ZERO).await;
+    let reply = host.get("/v1/logs/task/t").await;
+    assert_eq!(reply.problem(), (502, "cell_unreachable".to_owned()));
+    assert_eq!(reply.json()["details"]["cell_id"], "c1");
+    desk.cells.lock().unwrap()[0].presence.url = "http://10.1.2.3:1".to_owned();
+    let reply = host.get("/v1/logs/task/t").await;
+    assert!(reply.json()["message"].as_str().unwrap().contains("without TLS"), "{reply:?}");
+}

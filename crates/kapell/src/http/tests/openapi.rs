@@ -1,0 +1,94 @@
+use std::collections::BTreeSet;
+
+use super::super::v1::routes;
+use super::*;
+
+#[tokio::test]
+async fn the_document_has_every_route_and_no_other() {
+    let (host, _) = Host::with_board().await;
+    let document = host.get("/v1/openapi.json").await.json();
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut told = BTreeSet::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for method in operations.as_object().unwrap().keys() {
+            told.insert((method.to_uppercase(), path.clone()));
+        }
+    }
+    let served: BTreeSet<_> =
+        routes().map(|(method, path)| (method.to_owned(), path.to_owned())).collect();
+    assert_eq!(told, served);
+}
+
+/// The references in a document.
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::String(target)) = map.get("$ref") {
+                found.insert(target.clone());
+            }
+            map.values().for_each(|each| references(each, found));
+        }
+        Value::Array(list) => list.iter().for_each(|each| references(each, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[tokio::test]
+async fn nothing_refers_to_what_is_not_there() {
+    let (host, _) = Host::with_board().await;
+    let document = host.get("/v1/openapi.json").await.json();
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for target in &found {
+        assert!(document.pointer(&target[1..]).is_some(), "{target}");
+    }
+    for schema in document["components"]["schemas"].as_object().unwrap().keys() {
+        let target = format!("#/components/schemas/{schema}");
+        assert!(found.contains(&target), "{schema} is used by nobody");
+    }
+}
+
+#[tokio::test]
+async fn names_in_paths_are_parameters_and_names_of_operations_differ() {
+    let (host, _) = Host::with_board().await;
+    let document = host.get("/v1/openapi.json").await.json();
+    let mut ids = BTreeSet::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for operation in operations.as_object().unwrap().values() {
+            assert!(ids.insert(operation["operationId"].to_string()), "{path}");
+            let empty = Vec::new();
+            let parameters = operation["parameters"].as_array().unwrap_or(&empty);
+            let named = parameters.iter().filter(|it| it["in"] == "path").count();
+            assert_eq!(named, path.matches('{').count(), "{path}");
+            assert!(operation["responses"]["401"].is_object(), "{path}");
+        }
+    }
+}
+
+/// What is sent and received has the fields that the document names.
+#[test]
+fn schemas_name_the_fields_that_are_there() {
+    let document = super::super::v1::document();
+    let schemas = &document["components"]["schemas"];
+    let task = desk::task("t", kapell_core::board::TaskState::Running);
+    let lrp = desk::lrp("w", 0, kapell_core::board::ActualState::Running, Some("c"));
+    let samples = [
+        ("ActualLrp", serde_json::to_value(lrp).unwrap()),
+        ("Task", serde_json::to_value(task).unwrap()),
+    ];
+    for (name, sample) in samples {
+        let parts = schemas[name]["allOf"]
+            .as_array()
+            .cloned()
+            .unwrap_or_else(|| vec![schemas[name].clone()]);
+        let has = |field: &str| parts.iter().any(|part| part["properties"].get(field).is_some());
+        for field in sample.as_object().unwrap().keys() {
+            assert!(has(field), "{name} has no {field}");
+        }
+        for part in &parts {
+            for required in part["required"].as_array().unwrap() {
+                assert!(sample.get(required.as_str().unwrap()).is_some(), "{name}: {required}");
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What clients read. Large lists are written in slices, so that they take no more memory than small ones.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use kapell_api::v1::Endpoint;
+use kapell_core::board::{
+    ActualLrp, ActualState, CellId, Domain, LrpKey, ProcessGuid, TaskGuid, TaskState,
+};
+use serde::Serialize;
+
+use super::super::answer::{self, Answer, Problem};
+use super::super::body::Body;
+use super::super::desk::{Desk, look};
+use super::super::query::bad;
+use super::call::Call;
+use super::events::show;
+use super::refusal::{EVENT_ID, domain, missing};
+
+type Answered = Result<Answer, Box<Problem>>;
+
+/// How many items are written at once.
+const SLICE: usize = 512;
+
+/// A JSON array that is being written.
+#[derive(Debug, Default)]
+struct Items {
+    bytes: Vec<u8>,
+    begun: bool,
+}
+
+impl Items {
+    fn push(&mut self, item: &impl Serialize) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(if self.begun { b",\n" } else { b"[\n" });
+        if serde_json::to_writer(&mut self.bytes, item).is_ok() {
+            self.begun = true;
+        } else {
+            self.bytes.truncate(before);
+        }
+    }
+
+    fn end(&mut self) {
+        self.bytes.extend_from_slice(if self.begun { b"\n]\n" } else { b"[]\n" });
+    }
+}
+
+/// Lists what `write` knows of each key, as of event `seen` or later.
+fn list<K: Send + Sync + 'static>(
+    call: &Call,
+    seen: &str,
+    keys: Vec<K>,
+    write: impl Fn(&dyn Desk, &K, &mut Items) + Send + 'static,
+) -> Answer {
+    let desk = Arc::clone(&call.desk);
+    let mut items = Items::default();
+    let body = if keys.len() <= SLICE {
+        for key in &keys {
+            write(&*desk, key, &mut items);
+        }
+        items.end();
+        Body::whole(items.bytes.into())
+    } else {
+        Body::fed(move |pipe| async move {
+            for slice in keys.chunks(SLICE) {
+                for key in slice {
+                    write(&*desk, key, &mut items);
+                }
+                if pipe.send(std::mem::take(&mut items.bytes)).await.is_err() {
+                    return;
+                }
+            }
+            items.end();
+            let _read = pipe.send(items.bytes).await;
+        })
+    };
+    let mut answer = answer::json_stream(body);
+    if let Ok(seen) = HeaderValue::try_from(seen) {
+        answer.headers_mut().insert(EVENT_ID, seen);
+    }
+    answer
+}
+
+/// Taken before anything is read, so that no event is missed after it.
+fn seen(call: &Call) -> String {
+    show(call.desk.last_event())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is a route like the others")]
+pub(super) fn domains(call: &Call) -> Answered {
+    let seen = seen(call);
+    let mut keys: Vec<Domain> = Vec::new();
+    call.desk.look_at_all(&mut |records| keys.extend(records.domains.keys().cloned()));
+    keys.sort();
+    let now = call.now;
+    Ok(list(call, &seen, keys, move |desk, key, items| {
+        desk.look(key.as_str(), &mut |records| {
+            if let Some(freshness) = records.domains.get(key) {
+                items.push(&domain(freshness, now));
+            }
+        });
+    }))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is a route like the others")]
+pub(super) fn cells(call: &Call) -> Answered {
+    let seen = seen(call);
+    Ok(list(call, &seen, call.desk.cells(), |_, cell, items| items.push(cell)))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is a route like the others")]
+pub(super) fn desired(call: &Call) -> Answered {
+    let seen = seen(call);
+    let wanted: Option<Domain> = call.filter("domain");
+    let mut keys: Vec<ProcessGuid> = Vec::new();
+    call.desk.look_at_all(&mut |records| {
+        let fits = records
+            .desired
+            .values()
+            .filter(|lrp| wanted.as_ref().is_none_or(|domain| lrp.domain == *domain));
+        keys.extend(fits.map(|lrp| lrp.process_guid.clone()));
+    });
+    keys.sort();
+    Ok(list(call, &seen, keys, |desk, key, items| {
+        desk.look(key.as_str(), &mut |records| {
+            if let Some(lrp) = records.desired.get(key) {
+                items.push(lrp);
+            }
+        });
+    }))
+}
+
+pub(super) fn one_desired(call: &Call) -> Answered {
+    let guid: ProcessGuid = call.id("process_guid");
+    let found = look(&*call.desk, guid.as_str(), |records| {
+        records.desired.get(&guid).map(|lrp| answer::value(StatusCode::OK, lrp))
+    });
+    found.flatten().ok_or_else(|| missing("desired LRP", guid.as_str()))
+}
+
+/// Which of an instance and its evacuating twin a reader gets.
+pub(crate) fn shown<'a>(
+    instance: Option<&'a ActualLrp>,
+    evacuating: Option<&'a ActualLrp>,
+) -> Option<&'a ActualLrp> {
+    let Some(twin) = evacuating else { return instance };
+    let Some(lrp) = instance else { return Some(twin) };
+    match lrp.state {
+        ActualState::Unclaimed | ActualState::Claimed => Some(twin),
+        ActualState::Running | ActualState::Crashed => Some(lrp),
+    }
+}
+
+/// What is asked of instances.
+#[derive(Debug)]
+struct Wanted {
+    process_guid: Option<ProcessGuid>,
+    cell_id: Option<CellId>,
+    domain: Option<Domain>,
+    index: Option<u32>,
+    all: bool,
+}
+
+impl Wanted {
+    fn key(&self, key: &LrpKey) -> bool {
+        self.process_guid.as_ref().is_none_or(|guid| key.process_guid == *guid)
+            && self.index.is_none_or(|index| key.index == index)
+    }
+
+    fn lrp(&self, lrp: &ActualLrp) -> bool {
+        self.cell_id.as_ref().is_none_or(|cell| lrp.cell_id.as_ref() == Some(cell))
+            && self.domain.as_ref().is_none_or(|domain| lrp.domain == *domain)
+    }
+}
+
+pub(super) fn actual(call: &Call) -> Answered {
+    let seen = seen(call);
+    let wanted = Wanted {
+        process_guid: call.filter("process_guid"),
+        cell_id: call.filter("cell_id"),
+        domain: call.filter("domain"),
+        index: call.query.number("index")?,
+        all: call.query.switch("all")?,
+    };
+    let mut keys: Vec<LrpKey> = Vec::new();
+    let mut gather = |records: &kapell_core::board::Records| {
+        let both = records.instances.iter().chain(&records.evacuating);
+        let fits = both.filter(|(key, lrp)| wanted.key(key) && wanted.lrp(lrp));
+        keys.extend(fits.map(|(key, _)| key.clone()));
+    };
+    match &wanted.process_guid {
+        Some(guid) => call.desk.look(guid.as_str(), &mut gather),
+        None => call.desk.look_at_all(&mut gather),
+    }
+    keys.sort();
+    keys.dedup();
+    Ok(list(call, &seen, keys, move |desk, key, items| {
+        desk.look(key.process_guid.as_str(), &mut |records| {
+            let (instance, twin) = (records.instances.get(key), records.evacuating.get(key));
+            let chosen = if wanted.all { [instance, twin] } else { [shown(instance, twin), None] };
+            for lrp in chosen.into_iter().flatten().filter(|lrp| wanted.lrp(lrp)) {
+                items.push(lrp);
+            }
+        });
+    }))
+}
+
+pub(super) fn tasks(call: &Call) -> Answered {
+    let seen = seen(call);
+    let of_domain: Option<Domain> = call.filter("domain");
+    let of_cell: Option<CellId> = call.filter("cell_id");
+    let state = call.query.get("state").map(state).transpose()?;
+    let mut keys: Vec<TaskGuid> = Vec::new();
+    call.desk.look_at_all(&mut |records| {
+        let fits = records.tasks.values().filter(|task| {
+            of_domain.as_ref().is_none_or(|domain| task.definition.domain == *domain)
+                && of_cell.as_ref().is_none_or(|cell| task.cell_id.as_ref() == Some(cell))
+                && state.is_none_or(|state| task.state == state)
+        });
+        keys.extend(fits.map(|task| task.guid().clone()));
+    });
+    keys.sort();
+    Ok(list(call, &seen, keys, move |desk, key, items| {
+        desk.look(key.as_str(), &mut |records| {
+            if let Some(task) = records.tasks.get(key)
+                && state.is_none_or(|state| task.state == state)
+            {
+                items.push(task);
+            }
+        });
+    }))
+}
+
+fn state(text: &str) -> Result<TaskState, Box<Problem>> {
+    let fits = |state: &TaskState| state.name().eq_ignore_ascii_case(text);
+    TaskState::ALL.into_iter().find(fits).ok_or_else(|| {
+        let names = TaskState::ALL.map(TaskState::name).join(", ");
+        bad(&format!("`{text}` is no state of a task: {names}"), "state")
+    })
+}
+
+pub(super) fn one_task(call: &Call) -> Answered {
+    let guid: TaskGuid = call.id("task_guid");
+    let found = look(&*call.desk, guid.as_str(), |records| {
+        records.tasks.get(&guid).map(|task| answer::value(StatusCode::OK, task))
+    });
+    found.flatten().ok_or_else(|| missing("task", guid.as_str()))
+}
+
+pub(super) fn endpoints(call: &Call) -> Answered {
+    let seen = seen(call);
+    let guid: ProcessGuid = call.id("process_guid");
+    let found = look(&*call.desk, guid.as_str(), |records| {
+        let both = records.instances_of(&guid).chain(records.evacuating_of(&guid));
+        let mut found: Vec<Endpoint> = both.filter_map(endpoint).collect();
+        found.sort_by_key(|it| (it.index, it.evacuating));
+        let known = records.desired.contains_key(&guid)
+            || records.instances_of(&guid).chain(records.evacuating_of(&guid)).next().is_some();
+        known.then_some(found)
+    });
+    let found = found.flatten().ok_or_else(|| missing("desired LRP", guid.as_str()))?;
+    Ok(list(call, &seen, found, |_, endpoint, items| items.push(endpoint)))
+}
+
+fn endpoint(lrp: &ActualLrp) -> Option<Endpoint> {
+    let instance = lrp.instance()?;
+    Some(Endpoint {
+        index: lrp.index,
+        instance_guid: instance.instance_guid,
+        cell_id: instance.cell_id.to_string(),
+        evacuating: lrp.evacuating,
+        net: lrp.net.clone().filter(|_| lrp.state == ActualState::Running)?,
+    })
+}

@@ -1,0 +1,143 @@
+//! What the leader answers: the API under `/v1`, and the pages for people.
+
+mod call;
+mod cells;
+mod events;
+mod explain;
+mod lists;
+mod logs;
+mod openapi;
+mod refusal;
+mod table;
+mod upstream;
+mod writes;
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode};
+use kapell_core::seams::{Clock, Ids};
+use kapell_node::system::{SystemClock, SystemIds};
+
+use super::answer::{self, Answer, Problem};
+use super::desk::Desk;
+use super::query::Query;
+use super::read::Payload;
+use super::route::{find, not_allowed, not_found};
+use super::session;
+use super::site::Tools;
+use crate::page;
+use call::Call;
+pub(crate) use explain::{Subject, explain};
+pub(crate) use lists::shown;
+use logs::LogSource;
+use table::{Op, ROUTES};
+use upstream::Upstream;
+
+/// What the leader answers.
+pub(super) struct Api {
+    tools: Tools,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    upstream: Arc<Upstream>,
+}
+
+impl Api {
+    pub(super) fn new(tools: Tools) -> Self {
+        let upstream = Arc::new(Upstream::new(tools.clone()));
+        Self { tools, clock: Arc::new(SystemClock), ids: Arc::new(SystemIds), upstream }
+    }
+
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        board: impl FnOnce() -> Option<Arc<dyn Desk>>,
+    ) -> Result<Answer, Box<Problem>> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path();
+        let limits = &self.tools.limits;
+        let found = find(ROUTES, &parts.method, path);
+        let most_bytes = match found {
+            Ok((route, _)) if route.does.is_bulk() => limits.bulk_bytes,
+            Ok(_) | Err(_) => limits.body_bytes,
+        };
+        let payload = Payload { body, most_bytes, stall: limits.stall };
+        payload.check()?;
+        if !path.starts_with("/v1/") {
+            return self.page(&parts.method, path, board).await;
+        }
+        let (route, params) = found?;
+        let query = Query::parse(parts.uri.query().unwrap_or_default(), route.query)?;
+        if route.does == Op::OpenApi {
+            return Ok(answer::value(StatusCode::OK, &openapi::document()));
+        }
+        let desk = board().ok_or_else(starting)?;
+        let now = self.clock.wall();
+        let call = Call { desk, params, query, headers: parts.headers, payload, now };
+        self.perform(route.does, call).await
+    }
+
+    async fn perform(&self, op: Op, call: Call) -> Result<Answer, Box<Problem>> {
+        match op {
+            Op::SetDomain => writes::set_domain(call).await,
+            Op::ListDomains => lists::domains(&call),
+            Op::Desire => writes::desire(call).await,
+            Op::ListDesired => lists::desired(&call),
+            Op::GetDesired => lists::one_desired(&call),
+            Op::UpdateDesired => writes::update(call).await,
+            Op::RemoveDesired => writes::remove(call).await,
+            Op::ListActual => lists::actual(&call),
+            Op::CreateTask => writes::create_task(call, &*self.ids).await,
+            Op::ListTasks => lists::tasks(&call),
+            Op::GetTask => lists::one_task(&call),
+            Op::DeleteTask => writes::delete_task(call).await,
+            Op::CancelTask => writes::cancel_task(call).await,
+            Op::ListCells => lists::cells(&call),
+            Op::Evacuate => cells::evacuate(call).await,
+            Op::Present => cells::present(call).await,
+            Op::Leave => cells::leave(&call),
+            Op::Report => cells::reports(call).await,
+            Op::Records => cells::records(call).await,
+            Op::Events => events::events(&call),
+            Op::Endpoints => lists::endpoints(&call),
+            Op::ExplainLrp => explain::lrp(&call),
+            Op::ExplainTask => explain::task(&call),
+            Op::ExplainCell => explain::cell(&call),
+            Op::LogsOfLrp => logs::answer(&call, LogSource::lrp(&call)?, &self.upstream).await,
+            Op::LogsOfTask => logs::answer(&call, LogSource::task(&call), &self.upstream).await,
+            Op::OpenApi => Ok(answer::value(StatusCode::OK, &openapi::document())),
+        }
+    }
+
+    async fn page(
+        &self,
+        method: &Method,
+        path: &str,
+        board: impl FnOnce() -> Option<Arc<dyn Desk>>,
+    ) -> Result<Answer, Box<Problem>> {
+        let wanted = page::Wanted::at(path).ok_or_else(|| not_found(path))?;
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Err(not_allowed("GET, HEAD"));
+        }
+        let desk = board().ok_or_else(starting)?;
+        let page = wanted.render(&*desk, self.clock.wall()).await;
+        page.map(|page| session::html(StatusCode::OK, page)).ok_or_else(|| not_found(path))
+    }
+}
+
+/// The methods and paths of all routes.
+#[cfg(test)]
+pub(super) fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ROUTES.iter().map(|route| (route.method.name(), route.path))
+}
+
+#[cfg(test)]
+pub(super) fn document() -> serde_json::Value {
+    openapi::document()
+}
+
+/// The seat is held, the board is not loaded yet.
+fn starting() -> Box<Problem> {
+    let text = "this host leads but has not loaded the board yet";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "starting", text).passing()
+}

@@ -1,0 +1,233 @@
+//! The shape of everything that is sent.
+
+use serde_json::{Map, Value, json};
+
+pub(super) fn all() -> Map<String, Value> {
+    let mut all = Map::new();
+    for group in [common(), actions(), desired(), instances(), tasks(), cells(), reports()] {
+        if let Value::Object(group) = group {
+            all.extend(group);
+        }
+    }
+    all
+}
+
+fn of(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn list(item: &Value) -> Value {
+    json!({ "type": "array", "items": item })
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn count() -> Value {
+    json!({ "type": "integer", "minimum": 0 })
+}
+
+fn flag() -> Value {
+    json!({ "type": "boolean" })
+}
+
+/// An object with these fields, the first `required` of which are always there.
+fn object(required: usize, fields: &[(&str, Value)]) -> Value {
+    let names: Vec<&str> = fields.iter().take(required).map(|(name, _)| *name).collect();
+    let properties: Map<String, Value> =
+        fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+    json!({ "type": "object", "required": names, "properties": properties })
+}
+
+/// The same, and a request with any other field is refused.
+fn strict(required: usize, fields: &[(&str, Value)]) -> Value {
+    let mut schema = object(required, fields);
+    schema["additionalProperties"] = false.into();
+    schema
+}
+
+fn common() -> Value {
+    json!({
+        "Problem": object(3, &[("code", text()), ("message", text()), ("details", json!({ "type": "object" }))]),
+        "Id": { "type": "string", "pattern": "^[a-zA-Z0-9_-]+$", "minLength": 1, "maxLength": 200 },
+        "Timestamp": { "type": "integer", "format": "int64", "description": "Milliseconds since 1970." },
+        "DomainUpdate": strict(0, &[("ttl_ms", count())]),
+        "DomainView": object(2, &[("domain", text()), ("fresh", flag()), ("expires_at", of("Timestamp"))]),
+        "EventView": object(2, &[("id", text()), ("name", text()), ("event", of("Event"))]),
+        "Event": object(1, &[
+            ("kind", json!({ "enum": ["desired_lrp", "actual_lrp", "task", "domain", "cell"] })),
+            ("before", json!({ "type": "object" })),
+            ("after", json!({ "type": "object" })),
+            ("cell_id", of("Id")),
+            ("present", flag()),
+        ]),
+        "Explanation": object(3, &[
+            ("subject", text()), ("summary", text()), ("facts", list(&text())), ("next_try_at", of("Timestamp")),
+        ]),
+        "LogEvent": object(3, &[
+            ("at", of("Timestamp")), ("stream", json!({ "enum": ["stdout", "stderr", "kapell"] })), ("text", text()),
+        ]),
+    })
+}
+
+fn actions() -> Value {
+    let kinds = [
+        ("run", "Run"),
+        ("download", "Download"),
+        ("upload", "Upload"),
+        ("timeout", "Timeout"),
+        ("try", "Nested"),
+        ("parallel", "Several"),
+        ("serial", "Several"),
+        ("codependent", "Several"),
+        ("emit_progress", "EmitProgress"),
+    ];
+    let one_of: Vec<Value> =
+        kinds.iter().map(|(name, schema)| strict(1, &[(name, of(schema))])).collect();
+    json!({
+        "Action": { "oneOf": one_of },
+        "EnvVar": strict(2, &[("name", text()), ("value", text())]),
+        "Run": strict(1, &[
+            ("path", text()), ("args", list(&text())), ("dir", text()), ("env", list(&of("EnvVar"))), ("user", text()),
+        ]),
+        "Download": strict(2, &[("from", text()), ("to", text()), ("checksum", text())]),
+        "Upload": strict(2, &[("from", text()), ("to", text())]),
+        "Timeout": strict(2, &[("action", of("Action")), ("timeout_ms", count())]),
+        "Nested": strict(1, &[("action", of("Action"))]),
+        "Several": strict(1, &[("actions", list(&of("Action")))]),
+        "EmitProgress": strict(1, &[
+            ("action", of("Action")), ("start_message", text()), ("success_message", text()), ("failure_message", text()),
+        ]),
+    })
+}
+
+fn desired() -> Value {
+    json!({
+        "DesiredLrp": strict(3, &[
+            ("process_guid", of("Id")), ("domain", of("Id")), ("action", of("Action")),
+            ("instances", json!({ "type": "integer", "minimum": 0, "default": 1 })),
+            ("rootfs", text()), ("memory_mb", count()), ("disk_mb", count()), ("max_pids", count()),
+            ("placement_tags", list(&text())), ("setup", of("Action")), ("monitor", of("Action")),
+            ("start_timeout_ms", count()), ("stop_grace_ms", count()), ("env", list(&of("EnvVar"))),
+            ("ports", list(&json!({ "type": "integer", "minimum": 1, "maximum": 65535 }))),
+            ("annotation", text()), ("routes", json!({ "type": "object" })),
+            ("version", count()), ("created_at", of("Timestamp")), ("updated_at", of("Timestamp")),
+        ]),
+        "DesiredUpdate": strict(0, &[
+            ("instances", count()), ("annotation", text()), ("routes", json!({ "type": "object" })), ("version", count()),
+        ]),
+    })
+}
+
+fn instances() -> Value {
+    json!({
+        "ActualState": { "enum": ["UNCLAIMED", "CLAIMED", "RUNNING", "CRASHED"] },
+        "PortMapping": object(2, &[("container_port", count()), ("host_port", count())]),
+        "NetInfo": object(2, &[("address", text()), ("ports", list(&of("PortMapping")))]),
+        "LrpKey": object(2, &[("process_guid", of("Id")), ("index", count())]),
+        "ActualLrp": object(8, &[
+            ("process_guid", of("Id")), ("index", count()), ("domain", of("Id")), ("state", of("ActualState")),
+            ("since", of("Timestamp")), ("crash_count", count()), ("evacuating", flag()), ("version", count()),
+            ("instance_guid", of("Id")), ("cell_id", of("Id")), ("net", of("NetInfo")), ("crash_reason", text()),
+            ("placement_error", text()), ("expires_at", of("Timestamp")),
+        ]),
+        "Endpoint": object(6, &[
+            ("index", count()), ("instance_guid", of("Id")), ("cell_id", of("Id")), ("evacuating", flag()),
+            ("address", text()), ("ports", list(&of("PortMapping"))),
+        ]),
+    })
+}
+
+fn tasks() -> Value {
+    let definition = [
+        ("domain", of("Id")),
+        ("action", of("Action")),
+        ("task_guid", of("Id")),
+        ("rootfs", text()),
+        ("memory_mb", count()),
+        ("disk_mb", count()),
+        ("max_pids", count()),
+        ("placement_tags", list(&text())),
+        ("env", list(&of("EnvVar"))),
+        ("result_file", text()),
+        ("completion_callback_url", text()),
+        ("annotation", text()),
+    ];
+    let progress = object(
+        6,
+        &[
+            ("instance_guid", of("Id")),
+            ("state", of("TaskState")),
+            ("failed", flag()),
+            ("created_at", of("Timestamp")),
+            ("since", of("Timestamp")),
+            ("version", count()),
+            ("cell_id", of("Id")),
+            ("failure_reason", text()),
+            ("result", text()),
+            ("exit_code", json!({ "type": "integer" })),
+            ("placement_error", text()),
+            ("first_completed_at", of("Timestamp")),
+        ],
+    );
+    json!({
+        "TaskState": { "enum": ["PENDING", "RUNNING", "COMPLETED", "RESOLVING"] },
+        "TaskDefinition": strict(2, &definition),
+        "Task": { "allOf": [object(3, &definition), progress] },
+    })
+}
+
+fn cells() -> Value {
+    let presence = [
+        ("cell_id", of("Id")),
+        ("url", text()),
+        ("capacity", of("Resources")),
+        ("zone", text()),
+        ("rootfs_schemes", list(&text())),
+        ("placement_tags", list(&text())),
+        ("optional_placement_tags", list(&text())),
+        ("evacuating", flag()),
+        ("version", text()),
+    ];
+    let view = object(
+        3,
+        &[
+            ("state", json!({ "enum": ["present", "evacuating", "awaited"] })),
+            ("lrps", count()),
+            ("tasks", count()),
+            ("heard_ms_ago", count()),
+        ],
+    );
+    json!({
+        "Resources": object(3, &[("memory_mb", count()), ("disk_mb", count()), ("containers", count())]),
+        "CellPresence": object(3, &presence),
+        "CellView": { "allOf": [object(3, &presence), view] },
+        "Welcome": object(2, &[("epoch", count()), ("ttl_ms", count())]),
+        "RecordsWanted": object(2, &[("lrps", list(&of("LrpKey"))), ("tasks", list(&of("Id")))]),
+        "CellRecords": object(4, &[
+            ("epoch", count()), ("instances", list(&of("ActualLrp"))), ("evacuating", list(&of("ActualLrp"))),
+            ("tasks", list(&of("Task"))),
+        ]),
+    })
+}
+
+fn reports() -> Value {
+    json!({
+        "Reports": list(&of("Report")),
+        "Report": object(2, &[
+            ("report", json!({ "enum": [
+                "claim", "running", "crashed", "remove", "remove_evacuating", "evacuate", "unclaim", "start_task",
+                "complete_task",
+            ] })),
+            ("instance_guid", of("Id")), ("key", of("LrpKey")), ("task_guid", of("Id")), ("domain", of("Id")),
+            ("net", of("NetInfo")), ("reason", text()), ("failed", flag()), ("failure_reason", text()),
+            ("result", text()), ("exit_code", json!({ "type": "integer" })),
+        ]),
+        "ReportAnswer": { "oneOf": [
+            object(1, &[("done", json!({ "oneOf": [of("ActualLrp"), { "type": "null" }] }))]),
+            object(1, &[("refused", json!({ "type": "object" }))]),
+            { "const": "busy" },
+        ] },
+    })
+}

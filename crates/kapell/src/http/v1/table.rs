@@ -1,0 +1,99 @@
+//! Every route of the API. The router, its refusals and the OpenAPI document are made from this table.
+
+use super::super::route::{Gives, Route, Verb};
+
+/// What a route does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    SetDomain,
+    ListDomains,
+    Desire,
+    ListDesired,
+    GetDesired,
+    UpdateDesired,
+    RemoveDesired,
+    ListActual,
+    CreateTask,
+    ListTasks,
+    GetTask,
+    DeleteTask,
+    CancelTask,
+    ListCells,
+    Evacuate,
+    Present,
+    Leave,
+    Report,
+    Records,
+    Events,
+    Endpoints,
+    ExplainLrp,
+    ExplainTask,
+    ExplainCell,
+    LogsOfLrp,
+    LogsOfTask,
+    OpenApi,
+}
+
+impl Op {
+    /// Whether it takes more than others: what a cell says of all its containers.
+    pub(super) fn is_bulk(self) -> bool {
+        matches!(self, Self::Report | Self::Records)
+    }
+}
+
+const fn route(
+    method: Verb,
+    path: &'static str,
+    does: Op,
+    gives: Gives,
+    about: &'static str,
+) -> Route<Op> {
+    Route { method, path, does, query: &[], about, takes: None, gives }
+}
+
+const fn with(mut route: Route<Op>, query: &'static [&'static str]) -> Route<Op> {
+    route.query = query;
+    route
+}
+
+const fn taking(mut route: Route<Op>, schema: &'static str) -> Route<Op> {
+    route.takes = Some(schema);
+    route
+}
+
+const LOG: &[&str] = &["follow", "tail", "format"];
+
+#[rustfmt::skip]
+pub(super) const ROUTES: &[Route<Op>] = {
+    use Gives::{Anything, Events, Log, Made, Many, Nothing, One};
+    use Verb::{Delete, Get, Patch, Post, Put};
+    &[
+        with(taking(route(Put, "/v1/domains/{domain}", Op::SetDomain, One("DomainView"), "Says that all that is desired in a domain is up to date"), "DomainUpdate"), &["ttl"]),
+        route(Get, "/v1/domains", Op::ListDomains, Many("DomainView"), "Lists the domains and whether they are fresh"),
+        taking(route(Post, "/v1/desired-lrps", Op::Desire, Made("DesiredLrp"), "Desires a long-running process"), "DesiredLrp"),
+        with(route(Get, "/v1/desired-lrps", Op::ListDesired, Many("DesiredLrp"), "Lists what is desired"), &["domain"]),
+        route(Get, "/v1/desired-lrps/{process_guid}", Op::GetDesired, One("DesiredLrp"), "Shows a desired process"),
+        taking(route(Patch, "/v1/desired-lrps/{process_guid}", Op::UpdateDesired, One("DesiredLrp"), "Changes what can change without a restart"), "DesiredUpdate"),
+        route(Delete, "/v1/desired-lrps/{process_guid}", Op::RemoveDesired, Nothing, "Desires a process no longer; its instances are stopped"),
+        with(route(Get, "/v1/actual-lrps", Op::ListActual, Many("ActualLrp"), "Lists instances: one for each index, or with `all` evacuating twins too"), &["process_guid", "cell_id", "domain", "index", "all"]),
+        taking(route(Post, "/v1/tasks", Op::CreateTask, Made("Task"), "Desires a task"), "TaskDefinition"),
+        with(route(Get, "/v1/tasks", Op::ListTasks, Many("Task"), "Lists tasks"), &["domain", "cell_id", "state"]),
+        route(Get, "/v1/tasks/{task_guid}", Op::GetTask, One("Task"), "Shows a task"),
+        route(Delete, "/v1/tasks/{task_guid}", Op::DeleteTask, Nothing, "Deletes a completed task"),
+        route(Post, "/v1/tasks/{task_guid}/cancel", Op::CancelTask, One("Task"), "Cancels a task that is not completed"),
+        route(Get, "/v1/cells", Op::ListCells, Many("CellView"), "Lists cells"),
+        route(Post, "/v1/cells/{cell_id}/evacuate", Op::Evacuate, Nothing, "Tells a cell to move its work elsewhere"),
+        taking(route(Put, "/v1/cells/{cell_id}", Op::Present, One("Welcome"), "For cells: says that a cell is there"), "CellPresence"),
+        route(Delete, "/v1/cells/{cell_id}", Op::Leave, Nothing, "For cells: says that a cell is gone for good"),
+        taking(route(Post, "/v1/cells/{cell_id}/reports", Op::Report, Many("ReportAnswer"), "For cells: tells what became of containers; each report is answered on its own"), "Reports"),
+        taking(route(Post, "/v1/cells/{cell_id}/records", Op::Records, One("CellRecords"), "For cells: asks what the board knows about containers"), "RecordsWanted"),
+        with(route(Get, "/v1/events", Op::Events, Events, "Streams what changes; resumes after the id in `Last-Event-ID` or `after`"), &["after"]),
+        route(Get, "/v1/endpoints/{process_guid}", Op::Endpoints, Many("Endpoint"), "Lists where running instances listen"),
+        route(Get, "/v1/explain/lrp/{process_guid}/{index}", Op::ExplainLrp, One("Explanation"), "Says why an instance is as it is"),
+        route(Get, "/v1/explain/task/{task_guid}", Op::ExplainTask, One("Explanation"), "Says why a task is as it is"),
+        route(Get, "/v1/explain/cell/{cell_id}", Op::ExplainCell, One("Explanation"), "Says why a cell is as it is"),
+        with(route(Get, "/v1/logs/lrp/{process_guid}/{index}", Op::LogsOfLrp, Log, "What an instance wrote"), LOG),
+        with(route(Get, "/v1/logs/task/{task_guid}", Op::LogsOfTask, Log, "What a task wrote"), LOG),
+        route(Get, "/v1/openapi.json", Op::OpenApi, Anything, "This API in OpenAPI 3.1"),
+    ]
+};

@@ -1,0 +1,108 @@
+//! Logs, where they lie: at the cells.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, HOST};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use kapell_core::board::CellPresence;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::super::answer::Problem;
+use super::super::dial::{Target, dial};
+use super::super::forward::chain;
+use super::super::place::Place;
+use super::super::site::Tools;
+
+/// The way to the cells.
+#[derive(Debug)]
+pub(super) struct Upstream {
+    tools: Tools,
+    slots: Arc<Semaphore>,
+}
+
+/// Bytes that a cell sends, with the connection that they come over.
+#[derive(Debug)]
+pub(super) struct Opened {
+    body: Incoming,
+    _connection: JoinSet<()>,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Opened {
+    /// The next bytes; none at the end. Nothing is lost if nobody waits any more.
+    pub(super) async fn next(&mut self) -> Option<Result<Bytes, String>> {
+        loop {
+            match self.body.frame().await? {
+                Ok(frame) => match frame.into_data() {
+                    Ok(data) => return Some(Ok(data)),
+                    Err(_trailers) => {}
+                },
+                Err(error) => return Some(Err(format!("the cell broke off: {}", chain(&error)))),
+            }
+        }
+    }
+}
+
+impl Upstream {
+    pub(super) fn new(tools: Tools) -> Self {
+        let slots = Arc::new(Semaphore::new(tools.limits.forwards));
+        Self { tools, slots }
+    }
+
+    /// Asks a cell; none if it has nothing there.
+    pub(super) async fn open(
+        &self,
+        cell: &CellPresence,
+        path: &str,
+    ) -> Result<Option<Opened>, Box<Problem>> {
+        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
+            let text = "too many logs are being read";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).passing());
+        };
+        let failed = |why: String| {
+            let text = format!("cell `{}` at {} gives no log: {why}", cell.cell_id, cell.url);
+            let problem = Problem::new(StatusCode::BAD_GATEWAY, "cell_unreachable", text);
+            problem.details(json!({ "cell_id": cell.cell_id, "url": cell.url }))
+        };
+        let place = Place::parse(&cell.url).ok_or_else(|| failed("its address is none".into()))?;
+        let target = Target::of(place).map_err(|why| failed(why.into()))?;
+        let limits = &self.tools.limits;
+        let late = || failed("it does not answer in time".into());
+        let io = timeout(limits.connect, dial(self.tools.trust.as_ref(), &target))
+            .await
+            .map_err(|_| late())?
+            .map_err(|error| failed(chain(&error)))?;
+        let (mut sender, driver) = http1::Builder::new()
+            .max_buf_size(limits.head_bytes)
+            .handshake(TokioIo::new(io))
+            .await
+            .map_err(|error| failed(chain(&error)))?;
+        let mut connection = JoinSet::new();
+        connection.spawn(async move { drop(driver.await) });
+        let request = Request::get(path)
+            .header(HOST, target.authority())
+            .header(AUTHORIZATION, format!("Bearer {}", self.tools.token.as_str()))
+            .body(Empty::<Bytes>::new())
+            .map_err(|error| failed(chain(&error)))?;
+        let answer = timeout(limits.stall, sender.send_request(request))
+            .await
+            .map_err(|_| late())?
+            .map_err(|error| failed(chain(&error)))?;
+        match answer.status() {
+            StatusCode::OK => {
+                let body = answer.into_body();
+                Ok(Some(Opened { body, _connection: connection, _slot: slot }))
+            }
+            StatusCode::NOT_FOUND => Ok(None),
+            status => Err(failed(format!("it answers {status}"))),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What clients change.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use kapell_api::v1::DomainUpdate;
+use kapell_core::board::{
+    DesiredLrp, DesiredUpdate, Domain, InstanceGuid, ProcessGuid, Refusal, Request, TaskDefinition,
+    TaskGuid,
+};
+use kapell_core::seams::Ids;
+use kapell_core::workflow::parse_duration;
+use kapell_node::board::Declined;
+
+use super::super::answer::{self, Answer, Problem};
+use super::super::desk::look;
+use super::super::query::bad;
+use super::call::Call;
+use super::refusal::{declined, reply};
+
+type Answered = Result<Answer, Box<Problem>>;
+
+pub(super) async fn set_domain(call: Call) -> Answered {
+    let now = call.now;
+    let (update, asked) = call.json_if_any::<DomainUpdate>().await?;
+    let domain: Domain = asked.id("domain");
+    let ttl = match (asked.query.get("ttl"), update.and_then(|update| update.ttl_ms)) {
+        (Some(_), Some(_)) => {
+            return Err(bad(
+                "give the time to live in the query or in the body, not in both",
+                "ttl",
+            ));
+        }
+        (Some(text), None) => {
+            let wrong = || bad(&format!("`{text}` is no duration: write as `90s` or `2m`"), "ttl");
+            Some(parse_duration(text).ok_or_else(wrong)?)
+        }
+        (None, ttl_ms) => ttl_ms.map(Duration::from_millis),
+    };
+    let done = asked.desk.ask(Request::SetDomain { domain, ttl }).await.map_err(declined)?;
+    Ok(reply(done, "", now))
+}
+
+pub(super) async fn desire(call: Call) -> Answered {
+    let now = call.now;
+    let (lrp, asked) = call.json::<DesiredLrp>().await?;
+    let place = format!("/v1/desired-lrps/{}", lrp.process_guid);
+    let done = asked.desk.ask(Request::Desire(Box::new(lrp))).await.map_err(declined)?;
+    Ok(reply(done, &place, now))
+}
+
+pub(super) async fn update(call: Call) -> Answered {
+    let now = call.now;
+    let (update, asked) = call.json::<DesiredUpdate>().await?;
+    let process_guid: ProcessGuid = asked.id("process_guid");
+    let request = Request::UpdateDesired { process_guid, update };
+    Ok(reply(asked.desk.ask(request).await.map_err(declined)?, "", now))
+}
+
+pub(super) async fn remove(call: Call) -> Answered {
+    let process_guid: ProcessGuid = call.id("process_guid");
+    call.desk.ask(Request::RemoveDesired { process_guid }).await.map_err(declined)?;
+    Ok(answer::nothing())
+}
+
+pub(super) async fn create_task(call: Call, ids: &dyn Ids) -> Answered {
+    let now = call.now;
+    let (mut definition, asked) = call.json::<TaskDefinition>().await?;
+    if definition.task_guid.as_str().is_empty() {
+        definition.task_guid = TaskGuid::new(format!("{:016x}{:016x}", ids.draw(), ids.draw()));
+    }
+    let place = format!("/v1/tasks/{}", definition.task_guid);
+    let instance_guid = InstanceGuid::drawn(ids.draw(), ids.draw());
+    let request = Request::CreateTask { definition: Box::new(definition), instance_guid };
+    Ok(reply(asked.desk.ask(request).await.map_err(declined)?, &place, now))
+}
+
+pub(super) async fn cancel_task(call: Call) -> Answered {
+    let task_guid: TaskGuid = call.id("task_guid");
+    let request = Request::CancelTask { task_guid: task_guid.clone() };
+    call.desk.ask(request).await.map_err(declined)?;
+    let found = look(&*call.desk, task_guid.as_str(), |records| {
+        records.tasks.get(&task_guid).map(|task| answer::value(StatusCode::OK, task))
+    });
+    // It may be gone again already.
+    Ok(found.flatten().unwrap_or_else(answer::nothing))
+}
+
+pub(super) async fn delete_task(call: Call) -> Answered {
+    let task_guid: TaskGuid = call.id("task_guid");
+    let resolve = Request::ResolveTask { task_guid: task_guid.clone() };
+    call.desk.ask(resolve).await.map_err(declined)?;
+    match call.desk.ask(Request::DeleteTask { task_guid }).await {
+        // Somebody else was as quick.
+        Ok(_) | Err(Declined::Refused(Refusal::NotFound { .. })) => Ok(answer::nothing()),
+        Err(why) => Err(declined(why)),
+    }
+}

@@ -1,0 +1,27 @@
+//! The live log of an instance or of a task.
+
+use super::{Html, LogOf, html};
+
+pub(super) fn render(of: &LogOf) -> Html {
+    let (source, back, name) = match of {
+        LogOf::Lrp(key) => (
+            format!("/v1/logs/lrp/{}/{}", key.process_guid, key.index),
+            format!("/lrp/{}", key.process_guid),
+            key.process_guid.to_string(),
+        ),
+        LogOf::Task(guid) => {
+            (format!("/v1/logs/task/{guid}"), format!("/task/{guid}"), guid.to_string())
+        }
+    };
+    let mut out = Html::default();
+    html!(out;
+        "<nav class=\"path\" aria-label=\"Path\"><a href=\"/\">Overview</a> / <a href=\"" (back) "\">" (name) "</a></nav>\n"
+        "<h1>" (of.title()) "</h1>\n"
+        "<p class=\"tools\"><label><input type=\"checkbox\" id=\"autoscroll\" checked> Scroll along</label> "
+        "<a href=\"" (source) "\" download=\"" (name) ".log\">Download</a> "
+        "<span class=\"legend\"><span class=\"stdout\">stdout</span> <span class=\"stderr\">stderr</span> <span class=\"note\">kapell</span></span></p>\n"
+        "<div id=\"log\" class=\"log\" role=\"log\" aria-live=\"off\" aria-label=\"" (of.title()) "\" tabindex=\"0\" data-source=\"" (source) "\"></div>\n"
+        "<noscript><p><a href=\"" (source) "\">Read the log as text</a></p></noscript>\n"
+    );
+    out
+}

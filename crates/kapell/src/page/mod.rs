@@ -1,0 +1,120 @@
+//! Pages for people: rendered here, kept up to date by a small script that fetches a fragment when something changed.
+
+mod counts;
+mod frame;
+mod html;
+mod log;
+mod lrp;
+mod overview;
+mod parts;
+mod task;
+
+#[cfg(test)]
+mod tests;
+
+use kapell_core::board::{LrpKey, ProcessGuid, TaskGuid};
+use kapell_core::seams::Timestamp;
+
+use crate::http::Desk;
+use frame::Frame;
+pub(crate) use frame::{asset, login, sorry};
+use html::{Html, html};
+
+/// What somebody wants to see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Page(About),
+    /// Only what changes of it.
+    Fragment(About),
+    Log(LogOf),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum About {
+    Overview,
+    Lrp(ProcessGuid),
+    Task(TaskGuid),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LogOf {
+    Lrp(LrpKey),
+    Task(TaskGuid),
+}
+
+impl Wanted {
+    /// Reads the path of a page. Names that are no ids name nothing.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        let lrp = |text: &str| Some(ProcessGuid::from(text)).filter(ProcessGuid::is_valid);
+        let task = |text: &str| Some(TaskGuid::from(text)).filter(TaskGuid::is_valid);
+        let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        Some(match parts.as_slice() {
+            [""] => Self::Page(About::Overview),
+            ["lrp", guid] => Self::Page(About::Lrp(lrp(guid)?)),
+            ["task", guid] => Self::Page(About::Task(task(guid)?)),
+            ["fragments", "overview"] => Self::Fragment(About::Overview),
+            ["fragments", "lrp", guid] => Self::Fragment(About::Lrp(lrp(guid)?)),
+            ["fragments", "task", guid] => Self::Fragment(About::Task(task(guid)?)),
+            ["lrp", guid, index, "log"] => {
+                let key = LrpKey { process_guid: lrp(guid)?, index: index.parse().ok()? };
+                Self::Log(LogOf::Lrp(key))
+            }
+            ["task", guid, "log"] => Self::Log(LogOf::Task(task(guid)?)),
+            _ => return None,
+        })
+    }
+
+    /// The whole page; nothing if there is no such thing.
+    pub(crate) async fn render(&self, desk: &dyn Desk, now: Timestamp) -> Option<String> {
+        let seen = desk.last_event();
+        let html = match self {
+            Self::Fragment(about) => about.render(desk, now).await?,
+            Self::Page(about) => Frame {
+                title: about.title(),
+                fragment: Some(about.path()),
+                after: Some(format!("{}-{}", seen.epoch, seen.number)),
+            }
+            .around(&about.render(desk, now).await?),
+            Self::Log(of) => {
+                let frame = Frame { title: of.title(), fragment: None, after: None };
+                frame.around(&log::render(of))
+            }
+        };
+        Some(html.into_string())
+    }
+}
+
+impl About {
+    fn title(&self) -> String {
+        match self {
+            Self::Overview => "Overview".to_owned(),
+            Self::Lrp(guid) => format!("LRP {guid}"),
+            Self::Task(guid) => format!("Task {guid}"),
+        }
+    }
+
+    fn path(&self) -> String {
+        match self {
+            Self::Overview => "/fragments/overview".to_owned(),
+            Self::Lrp(guid) => format!("/fragments/lrp/{guid}"),
+            Self::Task(guid) => format!("/fragments/task/{guid}"),
+        }
+    }
+
+    async fn render(&self, desk: &dyn Desk, now: Timestamp) -> Option<Html> {
+        match self {
+            Self::Overview => Some(overview::render(desk, now).await),
+            Self::Lrp(guid) => lrp::render(desk, guid, now),
+            Self::Task(guid) => task::render(desk, guid, now),
+        }
+    }
+}
+
+impl LogOf {
+    fn title(&self) -> String {
+        match self {
+            Self::Lrp(key) => format!("Log of {key}"),
+            Self::Task(guid) => format!("Log of task {guid}"),
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The commands that talk to a host.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
+
+use super::complete::{Kind, ids};
+use super::target::Target;
+use crate::cli::{duration, name_and_value};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Have what files say: long-running processes (kind: lrp) and tasks (kind: task)
+    Apply(Apply),
+    /// Look at and change long-running processes
+    Lrp(Lrp),
+    /// Run work once, and look at it
+    Task(Task),
+    /// Say which domains are up to date
+    Domain(Domain),
+    /// Show the cells, or empty one
+    Cells(Cells),
+    /// Print what instances and tasks write
+    Logs(Logs),
+    /// Print what happens
+    Events(Events),
+    /// Say why something is as it is
+    Explain(Explain),
+    /// Wait until something is as desired
+    Wait(Wait),
+}
+
+/// Which host, and how to be let in.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Reach {
+    /// Where the hosts listen [env: KAPELL_URL=] [default: http://127.0.0.1:7070]
+    #[arg(long, global = true, value_name = "URL[,URL]")]
+    pub(crate) url: Option<String>,
+    /// The token of the hosts [env: KAPELL_TOKEN=, the token itself] [default: token in the state directory]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Whose certificates the hosts must have, in PEM [env: KAPELL_CA=]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Output {
+    #[default]
+    Text,
+    Json,
+    Yaml,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Shown {
+    /// How data is written
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Listing {
+    #[command(flatten)]
+    pub(crate) show: Shown,
+    /// Show it again whenever it changes
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// A file, a directory of .yaml, .yml and .json files, or `-` for standard input
+    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Say what would happen, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Lrp {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    #[command(subcommand)]
+    pub(crate) command: LrpCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LrpCommand {
+    /// List long-running processes
+    #[command(visible_alias = "ls")]
+    List(Listing),
+    /// Show one and its instances
+    Show {
+        #[arg(add = ArgValueCompleter::new(ids(Kind::Lrp)))]
+        process_guid: String,
+        #[command(flatten)]
+        list: Listing,
+    },
+    /// Set the number of instances
+    Scale {
+        #[arg(add = ArgValueCompleter::new(ids(Kind::Lrp)))]
+        process_guid: String,
+        instances: u32,
+    },
+    /// Stop all instances and forget it
+    #[command(visible_alias = "rm")]
+    Delete {
+        #[arg(required = true, add = ArgValueCompleter::new(ids(Kind::Lrp)))]
+        process_guid: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Task {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    #[command(subcommand)]
+    pub(crate) command: TaskCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Run a command once
+    Run(Box<TaskRun>),
+    /// List tasks
+    #[command(visible_alias = "ls")]
+    List(Listing),
+    /// Show one
+    Show {
+        #[arg(add = ArgValueCompleter::new(ids(Kind::Task)))]
+        task_guid: String,
+        #[command(flatten)]
+        list: Listing,
+    },
+    /// End one, whatever it does
+    Cancel {
+        #[arg(required = true, add = ArgValueCompleter::new(ids(Kind::Task)))]
+        task_guid: Vec<String>,
+    },
+    /// Forget one that is complete
+    #[command(visible_alias = "rm")]
+    Delete {
+        #[arg(required = true, add = ArgValueCompleter::new(ids(Kind::Task)))]
+        task_guid: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskRun {
+    /// Wait for it, print what it writes, and end with its exit code
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+    /// Its guid [default: drawn]
+    #[arg(long, value_name = "GUID")]
+    pub(crate) name: Option<String>,
+    /// The domain it belongs to
+    #[arg(long, default_value = "default")]
+    pub(crate) domain: String,
+    /// How much memory it needs
+    #[arg(long, value_name = "MB", default_value_t = 0)]
+    pub(crate) memory: u32,
+    /// How much disk it needs
+    #[arg(long, value_name = "MB", default_value_t = 0)]
+    pub(crate) disk: u32,
+    /// A variable of its environment
+    #[arg(short, long, value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub(crate) env: Vec<(String, String)>,
+    /// The file that it writes its result to
+    #[arg(long, value_name = "FILE", default_value = "")]
+    pub(crate) result_file: String,
+    /// Forget it when it is complete
+    #[arg(long, requires = "wait")]
+    pub(crate) rm: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Domain {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    #[command(subcommand)]
+    pub(crate) command: DomainCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DomainCommand {
+    /// List domains
+    #[command(visible_alias = "ls")]
+    List(Listing),
+    /// Say that all that is desired in a domain is up to date
+    Set {
+        #[arg(add = ArgValueCompleter::new(ids(Kind::Domain)))]
+        name: String,
+        /// For how long [default: for ever]
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
+        ttl: Option<Duration>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Cells {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    #[command(flatten)]
+    pub(crate) list: Listing,
+    #[command(subcommand)]
+    pub(crate) command: Option<CellsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CellsCommand {
+    /// Move all work of a cell to others
+    Evacuate {
+        #[arg(add = ArgValueCompleter::new(ids(Kind::Cell)))]
+        cell_id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Go on with what comes
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Begin with so many last lines
+    #[arg(long, value_name = "N")]
+    pub(crate) tail: Option<u64>,
+    /// Put the time before each line
+    #[arg(long)]
+    pub(crate) timestamps: bool,
+    /// An instance (web/0), all instances (web), or a task (task/GUID)
+    #[arg(add = ArgValueCompleter::new(ids(Kind::Logs)))]
+    pub(crate) of: Target,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Events {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Go on with what comes
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only what came after this event
+    #[arg(long, value_name = "ID")]
+    pub(crate) after: Option<String>,
+    #[command(flatten)]
+    pub(crate) show: Shown,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// lrp/GUID/INDEX, task/GUID or cell/ID
+    #[arg(add = ArgValueCompleter::new(ids(Kind::Explain)))]
+    pub(crate) what: Target,
+    #[command(flatten)]
+    pub(crate) show: Shown,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Wait {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// lrp/GUID: all instances run; task/GUID: it is complete; domain/NAME: it is fresh; cell/ID: it is there
+    #[arg(add = ArgValueCompleter::new(ids(Kind::Any)))]
+    pub(crate) of: Target,
+    /// How long at most
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// A shell that we can be completed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Elvish,
+    Powershell,
+}
+
+impl Shell {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
+            Self::Elvish => "elvish",
+            Self::Powershell => "powershell",
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `kapell explain`
+
+use anyhow::bail;
+use kapell_api::client::Client;
+use kapell_api::v1::Explanation;
+
+use super::args::{Explain, Output};
+use super::show::{data, to_value};
+use super::target::Target;
+use super::text::{long, now};
+use crate::logger::Style;
+use crate::logger::style::{Colour, clean};
+use crate::print;
+
+pub(crate) async fn run(args: &Explain, client: &Client) -> anyhow::Result<u8> {
+    let explanation = match &args.what {
+        Target::Lrp { process_guid, index: Some(index) } => {
+            client.explain_lrp(process_guid, *index).await?
+        }
+        Target::Lrp { process_guid, index: None } => {
+            bail!("which instance? write lrp/{process_guid}/0")
+        }
+        Target::Task(guid) => client.explain_task(guid).await?,
+        Target::Cell(id) => client.explain_cell(id).await?,
+        Target::Domain(name) => bail!("see `kapell domain list` for `{name}`"),
+    };
+    print(&match args.show.output {
+        Output::Text => show(&explanation),
+        Output::Json | Output::Yaml => data(&to_value(&explanation), args.show.output),
+    });
+    Ok(0)
+}
+
+fn show(explanation: &Explanation) -> String {
+    let style = Style::of_stdout();
+    let mut out = format!(
+        "{}: {}\n",
+        style.paint(Colour::Bold, &clean(&explanation.subject)),
+        clean(&explanation.summary)
+    );
+    for fact in &explanation.facts {
+        out.push_str(&format!("  {} {}\n", style.paint(Colour::Dim, "·"), clean(fact)));
+    }
+    if let Some(at) = explanation.next_try_at {
+        let wait = u64::try_from(at.0.saturating_sub(now().0)).unwrap_or(0);
+        out.push_str(&format!("  next try in {}\n", long(wait)));
+    }
+    out
+}

@@ -1,0 +1,92 @@
+//! The commands that talk to a host.
+
+mod apply;
+mod args;
+mod cells;
+mod complete;
+mod domain;
+mod events;
+mod explain;
+mod filter;
+mod follower;
+mod logs;
+mod lrp;
+mod reach;
+mod show;
+mod sink;
+mod table;
+mod target;
+mod task;
+mod task_run;
+mod text;
+mod wait;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use kapell_api::client::{Client, Error, Options};
+
+use crate::config::Config;
+use crate::say;
+
+pub(crate) use args::{Command, Shell};
+pub(crate) use complete::{complete, completions};
+pub(crate) use reach::LOCAL;
+use reach::Resolved;
+
+/// What was asked for did not happen.
+const FAILED: u8 = 1;
+
+pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
+    let reach = match &command {
+        Command::Apply(args) => &args.reach,
+        Command::Lrp(args) => &args.reach,
+        Command::Task(args) => &args.reach,
+        Command::Domain(args) => &args.reach,
+        Command::Cells(args) => &args.reach,
+        Command::Logs(args) => &args.reach,
+        Command::Events(args) => &args.reach,
+        Command::Explain(args) => &args.reach,
+        Command::Wait(args) => &args.reach,
+    };
+    let resolved = Resolved::new(reach, &config.state_dir, |name| std::env::var_os(name))?;
+    let has_token = resolved.token.is_some();
+    let client = resolved.client(&Options::default())?;
+    match crate::store::block_on(perform(command, &client)) {
+        Ok(code) => Ok(code),
+        Err(error) => {
+            say(&format!("error: {error:#}\n"));
+            if let Some(hint) = error.downcast_ref().and_then(|error| hint(error, has_token)) {
+                say(&format!("hint: {hint}\n"));
+            }
+            Ok(FAILED)
+        }
+    }
+}
+
+async fn perform(command: Command, client: &Client) -> anyhow::Result<u8> {
+    match command {
+        Command::Apply(args) => apply::run(&args, client).await,
+        Command::Lrp(args) => lrp::run(args.command, client).await,
+        Command::Task(args) => task::run(args.command, client).await,
+        Command::Domain(args) => domain::run(args.command, client).await,
+        Command::Cells(args) => cells::run(args, client).await,
+        Command::Logs(args) => logs::run(&args, client).await,
+        Command::Events(args) => events::run(&args, client).await,
+        Command::Explain(args) => explain::run(&args, client).await,
+        Command::Wait(args) => wait::run(&args, client).await,
+    }
+}
+
+/// What a person can do about it.
+fn hint(error: &Error, has_token: bool) -> Option<&'static str> {
+    if !matches!(error, Error::Problem { status: 401 | 403, .. }) {
+        return None;
+    }
+    Some(if has_token {
+        "the token is not that of this host: give another by KAPELL_TOKEN or --token-file"
+    } else {
+        "no token was found: give it by KAPELL_TOKEN or --token-file, or name the host's --state-dir"
+    })
+}

@@ -1,0 +1,9 @@
+mod applying;
+mod args;
+mod filter;
+mod logs;
+mod reach;
+mod table;
+mod text;
+mod wait;
+mod yaml;
