@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use kapell_node::cell::{Cell, CellSettings, LogOf, Parts};
 use kapell_node::link::HttpBoard;
 use kapell_node::system::{SystemClock, SystemIds};
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::http::{self, Listen, Rep, Server, TlsFiles, Token};
 
@@ -53,12 +54,18 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) cell: Cell,
-    running: JoinHandle<()>,
+    running: JoinSet<()>,
+    /// Set when it begins to work.
+    works: Arc<AtomicBool>,
     server: Server,
 }
 
 impl Agent {
-    pub(crate) async fn start(plan: Plan) -> anyhow::Result<Self> {
+    /// Makes a cell, which begins to work when `ready` is done.
+    pub(crate) async fn start(
+        plan: Plan,
+        ready: impl Future<Output = ()> + Send + 'static,
+    ) -> anyhow::Result<Self> {
         make_dir(&plan.dir)?;
         let containers = ProcessContainers::open(&plan.dir)?;
         let id = cell_id(&plan)?;
@@ -105,15 +112,26 @@ impl Agent {
         })
         .await?;
         let _first = late.cell.set(cell.clone());
-        let running = tokio::spawn(running.run());
-        Ok(Self { cell, running, server })
+        let works = Arc::new(AtomicBool::new(false));
+        let begins = Arc::clone(&works);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            ready.await;
+            begins.store(true, Ordering::SeqCst);
+            running.run().await;
+        });
+        Ok(Self { cell, running: tasks, works, server })
     }
 
     /// Ends the cell; its work is stopped or goes on.
-    pub(crate) async fn stop(self, stop_work: bool) {
+    pub(crate) async fn stop(mut self, stop_work: bool) {
         self.cell.shutdown(stop_work);
-        // It ends or it panicked; either way it is over.
-        let _ended = self.running.await;
+        if self.works.load(Ordering::SeqCst) {
+            // It ends or it panicked; either way it is over.
+            let _ended = self.running.join_next().await;
+        } else {
+            self.running.shutdown().await;
+        }
         self.server.stop(GRACE).await;
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {
 
 async fn work(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {
     let mut signals = Signals::catch()?;
-    let agent = Agent::start(plan(args, config)?).await?;
+    let agent = Agent::start(plan(args, config)?, std::future::ready(())).await?;
     let stop = tokio::select! {
         biased;
         stop = signals.next() => stop,

@@ -2,18 +2,19 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use async_trait::async_trait;
 use kapell_api::client::{self, Client, Options};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::agent::{Agent, Plan};
 use crate::cli;
 use crate::config::Config;
-use crate::host::{self, Companion, Stop};
+use crate::host::{self, Companion, Led, Stop};
 use crate::http::Token;
 use crate::{print, say};
 
@@ -31,7 +32,14 @@ pub(crate) fn run(args: &cli::Up, config: &Config) -> anyhow::Result<u8> {
     std::fs::create_dir_all(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let host = cli::Host::local(&dir.join("store"), listen, args.log);
-    let up = Up { dir, demo: args.demo, began, config: config.clone(), agent: Mutex::default() };
+    let up = Up {
+        dir,
+        demo: args.demo,
+        began,
+        config: config.clone(),
+        agent: Mutex::default(),
+        greeting: Mutex::default(),
+    };
     host::run_with(&host, config, Some(&up))
 }
 
@@ -43,13 +51,14 @@ struct Up {
     began: Instant,
     config: Config,
     agent: Mutex<Option<Agent>>,
+    greeting: Mutex<JoinSet<()>>,
 }
 
 #[async_trait]
 impl Companion for Up {
-    async fn begin(&self, local: SocketAddr, token: &Token) -> anyhow::Result<()> {
+    async fn begin(&self, local: SocketAddr, token: &Token, led: Led) -> anyhow::Result<()> {
         let url = format!("http://{local}");
-        let agent = Agent::start(Plan {
+        let plan = Plan {
             id: Some(CELL.to_owned()),
             dir: self.dir.join("cell"),
             zone: String::new(),
@@ -66,8 +75,8 @@ impl Companion for Up {
             placement_tags: Vec::new(),
             optional_placement_tags: Vec::new(),
             settings: self.config.cell.clone(),
-        })
-        .await?;
+        };
+        let agent = Agent::start(plan, led).await?;
         *self.agent() = Some(agent);
         let options = Options {
             token: Some(client::Token::new(token.as_str())),
@@ -76,7 +85,7 @@ impl Companion for Up {
         };
         let client = Client::new(&url, options)?;
         let greeting = Greeting { url, token: token.clone(), demo: self.demo, began: self.began };
-        tokio::spawn(greeting.say(client));
+        self.greeting().spawn(greeting.say(client));
         Ok(())
     }
 
@@ -94,8 +103,12 @@ impl Companion for Up {
 }
 
 impl Up {
-    fn agent(&self) -> std::sync::MutexGuard<'_, Option<Agent>> {
-        self.agent.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn agent(&self) -> MutexGuard<'_, Option<Agent>> {
+        self.agent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn greeting(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.greeting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,12 +127,11 @@ impl Greeting {
         loop {
             match client.cells().await {
                 Ok(cells) if !cells.items.is_empty() => break,
-                Ok(_) => {}
                 Err(error) if !told => {
                     told = true;
                     tracing::warn!(%error, "not ready yet");
                 }
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }

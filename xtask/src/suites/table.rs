@@ -89,7 +89,8 @@ mod tests {
                     Filter::ExceptAll(texts) => others.extend_from_slice(texts),
                 }
             }
-            (only.sort_unstable(), others.sort_unstable());
+            only.sort_unstable();
+            others.sort_unstable();
             let is_whole = filters == [Filter::All] || (!only.is_empty() && only == others);
             assert!(is_whole, "{name}: {filters:?}");
         }

@@ -303,6 +303,7 @@ impl Actor {
         match welcome {
             Ok(welcome) => {
                 if welcome.epoch > rep.epoch {
+                    tracing::info!(cell = %self.shared.id, epoch = welcome.epoch.0, "present");
                     rep.epoch = welcome.epoch;
                     // Another board may have other records.
                     rep.ask(Read::Now);

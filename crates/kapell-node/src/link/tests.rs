@@ -1,3 +1,5 @@
+use crate::board::{CallbackOutcome, Callbacks as _};
+
 use super::*;
 
 #[tokio::test]

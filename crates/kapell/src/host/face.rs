@@ -8,6 +8,8 @@ use kapell_node::board::{BoardSlot, Figure};
 use kapell_node::conductor::Problem;
 use kapell_node::elections::{Elections, Tenure};
 
+use tokio::sync::watch;
+
 use crate::http::{Desk, Face, Health, Leader, Role};
 
 /// What the listener shows of this host.
@@ -17,6 +19,8 @@ pub(super) struct HostFace {
     /// Who this process is before it holds a seat.
     owner: Owner,
     slot: BoardSlot,
+    /// Whether this host has ever led.
+    led: watch::Sender<bool>,
     state: Mutex<State>,
 }
 
@@ -48,7 +52,17 @@ impl HostFace {
             clock,
             owner: Owner(ids.draw()),
             slot: BoardSlot::default(),
+            led: watch::Sender::new(false),
             state: Mutex::new(state),
+        }
+    }
+
+    /// Waits until this host has led.
+    pub(super) fn led(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut led = self.led.subscribe();
+        async move {
+            // The sender goes only with the process.
+            drop(led.wait_for(|led| *led).await);
         }
     }
 
@@ -81,6 +95,8 @@ impl HostFace {
         let mut state = self.become_(Role::Leading);
         state.tenure = Some(tenure);
         state.tenures += 1;
+        drop(state);
+        self.led.send_replace(true);
     }
 
     pub(super) fn stopping(&self) {

@@ -7,6 +7,7 @@ pub(crate) mod signals;
 
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,11 +50,14 @@ const STARTED_OVER: &str = "KAPELL_STARTED_OVER";
 /// What etcd grants at least, with its usual election timeout; a slower one is asked.
 const ETCD_SHORTEST: Duration = Duration::from_secs(2);
 
+/// Done once a host leads.
+pub(crate) type Led = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// What runs beside a host in its process.
 #[async_trait]
 pub(crate) trait Companion: std::fmt::Debug + Send + Sync {
-    /// The host listens, and may or may not lead yet.
-    async fn begin(&self, local: SocketAddr, token: &Token) -> anyhow::Result<()>;
+    /// The host listens. It will lead when `led` is done.
+    async fn begin(&self, local: SocketAddr, token: &Token, led: Led) -> anyhow::Result<()>;
 
     /// The host was told to stop, and leads for as long as this takes.
     async fn end(&self, stop: Stop);
@@ -130,18 +134,7 @@ impl<'a> Host<'a> {
     ) -> anyhow::Result<Ending> {
         let mut signals = Signals::catch()?;
         let location = config.store(args.store.store.as_deref())?;
-        if matches!(location, Location::Etcd(_)) && args.lease < ETCD_SHORTEST {
-            bail!(
-                "a lease of {:?} is shorter than etcd can honour: use --lease {ETCD_SHORTEST:?} or longer",
-                args.lease
-            );
-        }
-        if matches!(location, Location::File(_)) && args.seats != 1 {
-            bail!("a file store has one seat, its lock: use --seats 1, or another store");
-        }
-        if !args.listen.ip().is_loopback() && args.access.tls_cert.is_none() {
-            return Err(http::Error::NeedsTls { address: args.listen }.into());
-        }
+        check(args, &location)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
         let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds));
@@ -169,9 +162,9 @@ impl<'a> Host<'a> {
             (Some(_), false) => format!("https://{}", args.advertise),
             (Some(_) | None, _) => args.advertise.clone(),
         };
-        let board = board_parts(args, config, &token, &clock, face.slot())?;
+        let board = board_parts(args, config, &token, &clock, face.slot());
         if let Some(companion) = companion {
-            companion.begin(server.local_addr(), &token).await?;
+            companion.begin(server.local_addr(), &token, Box::pin(face.led())).await?;
         }
         let host = Self {
             args,
@@ -301,27 +294,44 @@ impl<'a> Host<'a> {
     }
 }
 
+/// Refuses what cannot work, before anything is done.
+fn check(args: &cli::Host, location: &Location) -> anyhow::Result<()> {
+    if matches!(location, Location::Etcd(_)) && args.lease < ETCD_SHORTEST {
+        bail!(
+            "a lease of {:?} is shorter than etcd can honour: use --lease {ETCD_SHORTEST:?} or longer",
+            args.lease
+        );
+    }
+    if matches!(location, Location::File(_)) && args.seats != 1 {
+        bail!("a file store has one seat, its lock: use --seats 1, or another store");
+    }
+    if !args.listen.ip().is_loopback() && args.access.tls_cert.is_none() {
+        return Err(http::Error::NeedsTls { address: args.listen }.into());
+    }
+    Ok(())
+}
+
 fn board_parts(
     args: &cli::Host,
     config: &Config,
     token: &Token,
     clock: &Arc<dyn Clock>,
     slot: BoardSlot,
-) -> anyhow::Result<board::Parts> {
+) -> board::Parts {
     let access = &args.access;
     let options = Options {
         token: Some(client::Token::new(token.as_str())),
         ca: access.tls_ca.clone().or_else(|| access.tls_cert.clone()),
         ..Options::default()
     };
-    Ok(board::Parts {
+    board::Parts {
         settings: config.board.clone(),
         clock: Arc::clone(clock),
         ids: Arc::new(SystemIds),
         cells: Arc::new(HttpCells::new(options)),
         callbacks: Arc::new(HttpCallbacks::new(None)),
         slot,
-    })
+    }
 }
 
 /// Says something if standard error takes it. The process ends all the same if nobody reads

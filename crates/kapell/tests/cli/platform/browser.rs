@@ -61,19 +61,19 @@ impl Browser {
             last: 0,
             _profile: profile,
         };
-        let page = browser.call("Target.createTarget", json!({"url": "about:blank"}));
+        let page = browser.call("Target.createTarget", &json!({"url": "about:blank"}));
         let target = json!({"targetId": page["targetId"], "flatten": true});
-        let attached = browser.call("Target.attachToTarget", target);
-        browser.session = attached["sessionId"].as_str().expect("a session").to_owned();
+        let attached = browser.call("Target.attachToTarget", &target);
+        attached["sessionId"].as_str().expect("a session").clone_into(&mut browser.session);
         for domain in ["Page", "Runtime", "Log", "Network"] {
-            browser.call(&format!("{domain}.enable"), json!({}));
+            browser.call(&format!("{domain}.enable"), &json!({}));
         }
         Ok(browser)
     }
 
     /// Has something done, and gives its result.
     #[track_caller]
-    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         self.last += 1;
         let id = self.last;
         let mut message = json!({"id": id, "method": method, "params": params});
@@ -98,24 +98,24 @@ impl Browser {
     pub(crate) fn resize(&mut self, width: u32, height: u32) {
         let size =
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-        self.call("Emulation.setDeviceMetricsOverride", size);
+        self.call("Emulation.setDeviceMetricsOverride", &size);
     }
 
     pub(crate) fn dark(&mut self, dark: bool) {
         let value = if dark { "dark" } else { "light" };
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": value}]});
-        self.call("Emulation.setEmulatedMedia", features);
+        self.call("Emulation.setEmulatedMedia", &features);
     }
 
     pub(crate) fn go(&mut self, url: &str) {
-        self.call("Page.navigate", json!({"url": url}));
+        self.call("Page.navigate", &json!({"url": url}));
     }
 
     /// What a piece of script gives.
     #[track_caller]
     pub(crate) fn evaluate(&mut self, script: &str) -> Value {
         let params = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
-        let result = self.call("Runtime.evaluate", params);
+        let result = self.call("Runtime.evaluate", &params);
         assert!(result["exceptionDetails"].is_null(), "{script}: {result}");
         result["result"]["value"].clone()
     }
@@ -164,7 +164,7 @@ impl Browser {
 
     /// A picture of the page, as a PNG file.
     pub(crate) fn picture(&mut self) -> Vec<u8> {
-        let shot = self.call("Page.captureScreenshot", json!({"format": "png"}));
+        let shot = self.call("Page.captureScreenshot", &json!({"format": "png"}));
         decode_base64(shot["data"].as_str().expect("a picture"))
     }
 }

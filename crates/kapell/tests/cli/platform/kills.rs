@@ -85,9 +85,9 @@ fn every_acknowledged_write_is_there_after_the_host_was_killed_under_load() {
         .iter()
         .filter_map(|it| it["process_guid"].as_str())
         .collect();
-    let lost: Vec<&String> =
+    let missing: Vec<&String> =
         acknowledged.iter().filter(|it| !there.contains(it.as_str())).collect();
-    assert!(lost.is_empty(), "{} of {} lost: {lost:?}", lost.len(), acknowledged.len());
+    assert!(missing.is_empty(), "{} of {} lost: {missing:?}", missing.len(), acknowledged.len());
 }
 
 fn a_standby_goes_on(kind: Kind, name: &str) {
