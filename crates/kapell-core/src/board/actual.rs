@@ -142,3 +142,16 @@ impl ActualLrp {
         }
     }
 }
+
+/// Which of an instance and its evacuating twin a reader gets.
+pub fn shown<'a>(
+    instance: Option<&'a ActualLrp>,
+    evacuating: Option<&'a ActualLrp>,
+) -> Option<&'a ActualLrp> {
+    let Some(twin) = evacuating else { return instance };
+    let Some(lrp) = instance else { return Some(twin) };
+    match lrp.state {
+        ActualState::Unclaimed | ActualState::Claimed => Some(twin),
+        ActualState::Running | ActualState::Crashed => Some(lrp),
+    }
+}

@@ -26,7 +26,7 @@ pub mod validate;
 mod tests;
 
 pub use action::{Action, EnvVar, Run};
-pub use actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo, PortMapping};
+pub use actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo, PortMapping, shown};
 pub use cell::{CellPresence, CellState, Held, Resources};
 pub use desired::{DesiredLrp, DesiredUpdate};
 pub use domain::Freshness;

@@ -43,7 +43,7 @@ pub(crate) use cell::Rep;
 pub(crate) use desk::Desk;
 pub(crate) use server::Server;
 pub(crate) use token::Token;
-pub(crate) use v1::{Subject, explain, shown};
+pub(crate) use v1::{Subject, explain};
 
 /// What the listener shows of its host. Asked for every request, so nothing here may wait.
 pub(crate) trait Face: Send + Sync {

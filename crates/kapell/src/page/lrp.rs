@@ -1,12 +1,12 @@
 //! `/lrp/{process_guid}`
 
-use kapell_core::board::{ActualLrp, DesiredLrp, LrpKey, ProcessGuid};
+use kapell_core::board::{ActualLrp, DesiredLrp, LrpKey, ProcessGuid, shown};
 use kapell_core::seams::Timestamp;
 
 use super::counts::MOST_ROWS;
 use super::parts::{action, age, fact, lrp_state, names, span};
 use super::{Html, html};
-use crate::http::{Desk, Subject, explain, shown};
+use crate::http::{Desk, Subject, explain};
 
 pub(super) fn render(desk: &dyn Desk, guid: &ProcessGuid, now: Timestamp) -> Option<Html> {
     let mut found: (Option<DesiredLrp>, Vec<ActualLrp>) = (None, Vec::new());

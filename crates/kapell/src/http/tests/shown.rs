@@ -1,6 +1,5 @@
-use kapell_core::board::ActualState;
+use kapell_core::board::{ActualState, shown};
 
-use super::super::shown;
 use super::desk::lrp;
 
 /// Copied by hand from the specification: which of an instance and its evacuating twin a reader gets.

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use kapell_api::v1::Endpoint;
 use kapell_core::board::{
-    ActualLrp, ActualState, CellId, Domain, LrpKey, ProcessGuid, TaskGuid, TaskState,
+    ActualLrp, ActualState, CellId, Domain, LrpKey, ProcessGuid, TaskGuid, TaskState, shown,
 };
 use serde::Serialize;
 
@@ -137,19 +137,6 @@ pub(super) fn one_desired(call: &Call) -> Answered {
         records.desired.get(&guid).map(|lrp| answer::value(StatusCode::OK, lrp))
     });
     found.flatten().ok_or_else(|| missing("desired LRP", guid.as_str()))
-}
-
-/// Which of an instance and its evacuating twin a reader gets.
-pub(crate) fn shown<'a>(
-    instance: Option<&'a ActualLrp>,
-    evacuating: Option<&'a ActualLrp>,
-) -> Option<&'a ActualLrp> {
-    let Some(twin) = evacuating else { return instance };
-    let Some(lrp) = instance else { return Some(twin) };
-    match lrp.state {
-        ActualState::Unclaimed | ActualState::Claimed => Some(twin),
-        ActualState::Running | ActualState::Crashed => Some(lrp),
-    }
 }
 
 /// What is asked of instances.

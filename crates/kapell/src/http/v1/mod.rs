@@ -29,7 +29,6 @@ use super::site::Tools;
 use crate::page;
 use call::Call;
 pub(crate) use explain::{Subject, explain};
-pub(crate) use lists::shown;
 use logs::LogSource;
 use table::{Op, ROUTES};
 use upstream::Upstream;
