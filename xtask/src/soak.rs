@@ -54,17 +54,19 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let servers = ["etcd", "etcd-tls", "postgres"];
     let session = Session::begin(&servers)?;
     // What a round is differs: a seed of the simulation takes as long as a killed workflow.
-    let leadership = (options.rounds / 50).max(3).to_string();
+    let heavy = ["leadership", "platform"];
+    let heavy_rounds = (options.rounds / 50).max(3).to_string();
     for (name, arguments) in [
         ("kapell-core", "test --locked --release --no-fail-fast -p kapell-core"),
         ("kapell", "test --locked --no-fail-fast -p kapell soak_"),
         ("kapell-sim", "test --locked --no-fail-fast -p kapell-sim"),
         ("leadership", "test --locked --no-fail-fast -p kapell leadership::"),
+        ("platform", "test --locked --no-fail-fast -p kapell platform::"),
     ] {
         let mut cargo = command::cargo(&workspace.root);
         cargo
             .args(arguments.split(' '))
-            .env("KAPELL_SOAK_ROUNDS", if name == "leadership" { &leadership } else { &rounds })
+            .env("KAPELL_SOAK_ROUNDS", if heavy.contains(&name) { &heavy_rounds } else { &rounds })
             .env("KAPELL_SOAK_SLEEP_S", "60")
             .env("KAPELL_SIM_SEEDS", &rounds)
             .env("KAPELL_SIM_SCHEDULES", options.rounds.saturating_mul(20).to_string())

@@ -17,9 +17,10 @@ mod trouble;
 mod words;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -307,7 +308,9 @@ async fn listen(status: OwnedFd) -> Answer {
 /// True if it was not there.
 fn make_logs(logs: &Path) -> Result<bool, Error> {
     let is_new = !logs.is_dir();
-    fs::create_dir_all(logs).map_err(trouble::io("make", logs))?;
+    // Which work there is concerns its owners only.
+    let mut maker = DirBuilder::new();
+    maker.recursive(true).mode(0o700).create(logs).map_err(trouble::io("make", logs))?;
     Ok(is_new)
 }
 

@@ -91,6 +91,9 @@ pub struct ActualLrp {
     /// When an evacuating twin goes away by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// Of which desired LRP of this name it is an instance.
+    #[serde(default, skip_serializing_if = "super::desired::is_zero_long")]
+    pub incarnation: u64,
     /// Grows with every change.
     #[serde(default)]
     pub version: u64,
@@ -112,6 +115,7 @@ impl ActualLrp {
             placement_error: None,
             evacuating: false,
             expires_at: None,
+            incarnation: 0,
             version: 1,
         }
     }

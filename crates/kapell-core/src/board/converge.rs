@@ -31,7 +31,7 @@ pub fn converge(
 /// twin or a domain expires.
 pub fn next_due(shards: &[&Records], now: Timestamp, settings: &Settings) -> Option<Timestamp> {
     let due = |records: &&Records| {
-        let crashed = records.instances.values().filter(|lrp| is_desired(records, lrp));
+        let crashed = records.instances.values().filter(|lrp| records.wants(lrp));
         let restarts = crashed.filter_map(|lrp| crash::restart_at(lrp, settings));
         let twins = records.evacuating.values().filter_map(|twin| twin.expires_at);
         let domains = records.domains.values().filter_map(|domain| domain.expires_at);
@@ -51,13 +51,15 @@ fn fresh<'a>(shards: &[&'a Records], now: Timestamp) -> BTreeMap<&'a Domain, &'a
     shards.iter().flat_map(|records| &records.domains).filter(|(_, it)| it.is_fresh(now)).collect()
 }
 
-fn is_desired(records: &Records, lrp: &ActualLrp) -> bool {
-    records.desired.get(&lrp.process_guid).is_some_and(|desired| lrp.index < desired.instances)
-}
-
 impl Pass<'_> {
     fn shard(&self, records: &Records) -> Vec<Request> {
-        let missing = records.desired.values().filter_map(|desired| {
+        let settled = records.desired.values().filter_map(|desired| {
+            let guid = &desired.process_guid;
+            let mut there = records.instances_of(guid).chain(records.evacuating_of(guid));
+            (desired.retiring && there.all(|lrp| desired.wants_this(lrp)))
+                .then(|| Request::Settle { process_guid: guid.clone() })
+        });
+        let missing = records.desired_lrps().filter_map(|desired| {
             let guid = &desired.process_guid;
             let there = records.instances_of(guid).zip(0..);
             let from = first_gap(there);
@@ -67,18 +69,23 @@ impl Pass<'_> {
         let instances = instances.filter_map(|lrp| self.instance(records, lrp));
         let twins = records.evacuating.values().filter_map(|twin| self.twin(records, twin));
         let tasks = records.tasks.values().filter_map(|task| self.task(task));
-        instances.chain(twins).chain(missing).chain(tasks).collect()
+        instances.chain(twins).chain(settled).chain(missing).chain(tasks).collect()
     }
 
     fn instance(&self, records: &Records, lrp: &ActualLrp) -> Option<Request> {
         if let Some(cell_id) = self.gone(lrp.cell_id.as_ref()) {
             return Some(Request::Rescue { key: lrp.key(), cell_id });
         }
-        if !is_desired(records, lrp) {
-            return self
-                .fresh
-                .contains_key(&lrp.domain)
-                .then(|| Request::Retire { key: lrp.key(), why: Retirement::Converged });
+        if !records.wants(lrp) {
+            let desired = records.desired.get(&lrp.process_guid);
+            let why = if desired.is_some_and(|desired| desired.retiring) {
+                Retirement::Explicit
+            } else if self.fresh.contains_key(&lrp.domain) {
+                Retirement::Converged
+            } else {
+                return None;
+            };
+            return Some(Request::Retire { key: lrp.key(), why });
         }
         match lrp.state {
             ActualState::Unclaimed => (self.now.since(lrp.since) >= self.settings.stale_unclaimed)

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::action::{Action, EnvVar};
+use super::actual::ActualLrp;
 use super::ids::{Domain, ProcessGuid};
 use crate::seams::Timestamp;
 
 /// A process of which a number of instances is to run for as long as this stands.
 ///
-/// `version`, `created_at` and `updated_at` are the board's; in a request they count for nothing.
+/// What comes behind `routes` is the board's; in a request it counts for nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DesiredLrp {
@@ -57,6 +58,27 @@ pub struct DesiredLrp {
     pub created_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
+    /// Which one of its name: one more if another was deleted and is not quite gone.
+    #[serde(default, skip_serializing_if = "is_zero_long")]
+    pub incarnation: u64,
+    /// Deleted. It stands until its last instance is gone, and nobody is shown it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub removing: bool,
+    /// Instances that somebody has given up, by scaling down or deleting, may still be there.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub retiring: bool,
+}
+
+impl DesiredLrp {
+    /// Whether there is to be an instance with this index.
+    pub const fn wants(&self, index: u32) -> bool {
+        !self.removing && index < self.instances
+    }
+
+    /// Whether this is an instance that there is to be.
+    pub const fn wants_this(&self, lrp: &ActualLrp) -> bool {
+        self.wants(lrp.index) && lrp.incarnation == self.incarnation
+    }
 }
 
 /// What of a [`DesiredLrp`] may change without restarting anything.
@@ -84,6 +106,11 @@ pub(super) const fn is_zero(number: &u32) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-const fn is_zero_long(number: &u64) -> bool {
+const fn is_false(it: &bool) -> bool {
+    !*it
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(super) const fn is_zero_long(number: &u64) -> bool {
     *number == 0
 }

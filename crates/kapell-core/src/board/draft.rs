@@ -33,6 +33,21 @@ impl Records {
         of(&self.evacuating, guid)
     }
 
+    /// What is desired under a name, as others see it.
+    pub fn desired_lrp(&self, guid: &ProcessGuid) -> Option<&DesiredLrp> {
+        self.desired.get(guid).filter(|lrp| !lrp.removing)
+    }
+
+    /// All that is desired, as others see it.
+    pub fn desired_lrps(&self) -> impl Iterator<Item = &DesiredLrp> {
+        self.desired.values().filter(|lrp| !lrp.removing)
+    }
+
+    /// Whether this is an instance that there is to be.
+    pub fn wants(&self, lrp: &ActualLrp) -> bool {
+        self.desired.get(&lrp.process_guid).is_some_and(|desired| desired.wants_this(lrp))
+    }
+
     pub fn get(&self, key: &RecordKey) -> Option<Record> {
         match key {
             RecordKey::Desired(guid) => {
@@ -90,6 +105,17 @@ fn of<'a>(
 ) -> impl Iterator<Item = &'a ActualLrp> {
     let at = |index| LrpKey { process_guid: guid.clone(), index };
     map.range((Bound::Included(at(0)), Bound::Included(at(u32::MAX)))).map(|(_, lrp)| lrp)
+}
+
+fn is_actual_of(
+    record: Option<&Record>,
+    guid: &ProcessGuid,
+    is_meant: impl Fn(&ActualLrp) -> bool,
+) -> bool {
+    match record {
+        Some(Record::Actual(lrp)) => lrp.process_guid == *guid && is_meant(lrp),
+        Some(Record::Desired(_) | Record::Task(_) | Record::Domain(_)) | None => false,
+    }
 }
 
 /// Changes on top of committed records: those of the group that is being formed, and those of
@@ -169,6 +195,23 @@ impl<'a> Draft<'a> {
             }
         }
         found.into_values().collect()
+    }
+
+    /// Whether some instance of a process, or some evacuating twin, is there.
+    pub fn has_any(&self, guid: &ProcessGuid, is_meant: impl Fn(&ActualLrp) -> bool) -> bool {
+        let stands = |lrp: &&ActualLrp| {
+            let key = if lrp.evacuating {
+                RecordKey::Evacuating(lrp.key())
+            } else {
+                RecordKey::Instance(lrp.key())
+            };
+            self.changed(&key).is_none()
+        };
+        let committed = self.base.instances_of(guid).chain(self.base.evacuating_of(guid));
+        let mut own = self.group.iter().filter(|(key, _)| !self.own.contains_key(*key));
+        committed.filter(stands).any(&is_meant)
+            || own.any(|(_, to)| is_actual_of(to.as_ref(), guid, &is_meant))
+            || self.own.values().any(|to| is_actual_of(to.as_ref(), guid, &is_meant))
     }
 
     pub fn put(&mut self, record: Record) {

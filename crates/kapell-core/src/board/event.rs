@@ -34,9 +34,18 @@ pub struct Change<T> {
 
 impl Event {
     /// What a committed change means to those who watch; nothing if nothing stood there and nothing does.
+    ///
+    /// A desired LRP goes when somebody deletes it, although it stands until its instances are gone.
     pub fn of(before: Option<Record>, after: Option<Record>) -> Option<Self> {
+        let (before, after) = (before.filter(is_visible), after.filter(is_visible));
         let changed = |before: Option<Record>, after: Option<Record>| match (before, after) {
             (None, None) => None,
+            // What the board notes for itself is nobody's news.
+            (Some(Record::Desired(one)), Some(Record::Desired(other)))
+                if one.version == other.version && one.incarnation == other.incarnation =>
+            {
+                None
+            }
             (Some(Record::Desired(before)), after) => Some(Self::DesiredLrp(Change {
                 before: Some(before),
                 after: after.and_then(Record::into_desired),
@@ -92,6 +101,13 @@ impl Event {
             Self::Cell { present: true, .. } => "cell_present",
             Self::Cell { present: false, .. } => "cell_gone",
         }
+    }
+}
+
+fn is_visible(record: &Record) -> bool {
+    match record {
+        Record::Desired(lrp) => !lrp.removing,
+        Record::Actual(_) | Record::Task(_) | Record::Domain(_) => true,
     }
 }
 

@@ -53,7 +53,10 @@ pub struct CellFacts<'a> {
 /// Explains one index of a process.
 pub fn instance(about: &InstanceFacts<'_>, now: Timestamp, settings: &Settings) -> Explained {
     let key = about.key;
-    let wanted = about.desired.is_some_and(|lrp| key.index < lrp.instances);
+    let wanted = about.desired.is_some_and(|desired| match about.instance.or(about.evacuating) {
+        Some(lrp) => desired.wants_this(lrp),
+        None => desired.wants(key.index),
+    });
     let mut facts = vec![desired_fact(about)];
     facts.extend(domain_fact(about, now));
     if let Some(twin) = about.evacuating {
@@ -126,7 +129,8 @@ fn instance_summary(
 }
 
 fn retirement(about: &InstanceFacts<'_>, now: Timestamp) -> &'static str {
-    if about.domain.is_some_and(|domain| domain.is_fresh(now)) {
+    let given_up = about.desired.is_some_and(|desired| desired.retiring);
+    if given_up || about.domain.is_some_and(|domain| domain.is_fresh(now)) {
         "it is about to be stopped"
     } else {
         "convergence leaves it until its domain is fresh"
@@ -136,7 +140,13 @@ fn retirement(about: &InstanceFacts<'_>, now: Timestamp) -> &'static str {
 fn desired_fact(about: &InstanceFacts<'_>) -> String {
     let key = about.key;
     match about.desired {
-        None => format!("there is no DesiredLRP `{}`", key.process_guid),
+        None => format!("there is no desired LRP `{}`", key.process_guid),
+        Some(lrp) if lrp.removing => {
+            format!("`{}` was deleted, and what is left of it is being stopped", key.process_guid)
+        }
+        Some(lrp) if about.instance.is_some_and(|it| it.incarnation != lrp.incarnation) => {
+            format!("it belongs to an earlier `{}`, which was deleted", key.process_guid)
+        }
         Some(lrp) if key.index < lrp.instances => {
             let instances = counted(lrp.instances, "instance");
             format!("desired: {instances}, index {} is one of them", key.index)

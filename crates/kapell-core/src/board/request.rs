@@ -52,6 +52,10 @@ pub enum Request {
         process_guid: ProcessGuid,
         from: u32,
     },
+    /// Forgets a deleted desired LRP once nothing of it is left, and that some were given up.
+    Settle {
+        process_guid: ProcessGuid,
+    },
     /// Stops an instance that is not desired any more.
     Retire {
         key: LrpKey,
@@ -217,7 +221,8 @@ impl Request {
             Self::Desire(lrp) => lrp.process_guid.as_str(),
             Self::UpdateDesired { process_guid, .. }
             | Self::RemoveDesired { process_guid }
-            | Self::Unfold { process_guid, .. } => process_guid.as_str(),
+            | Self::Unfold { process_guid, .. }
+            | Self::Settle { process_guid } => process_guid.as_str(),
             Self::CreateTask { definition, .. } => definition.task_guid.as_str(),
             Self::CancelTask { task_guid }
             | Self::ResolveTask { task_guid }

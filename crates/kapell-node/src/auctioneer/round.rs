@@ -212,9 +212,9 @@ fn describe(board: &Board, start: &Start) -> Option<auction::Work> {
 
 fn wanted_lrp(board: &Board, key: &LrpKey) -> Option<LrpWork> {
     board.look(key.process_guid.as_str(), |records| {
-        let unclaimed = records.instances.get(key)?.state == ActualState::Unclaimed;
+        let lrp = records.instances.get(key)?;
         let desired = records.desired.get(&key.process_guid)?;
-        let wanted = unclaimed && key.index < desired.instances;
+        let wanted = lrp.state == ActualState::Unclaimed && desired.wants_this(lrp);
         wanted.then(|| LrpWork { index: key.index, desired: desired.clone() })
     })
 }

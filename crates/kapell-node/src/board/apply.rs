@@ -20,6 +20,10 @@ pub(super) fn landed(board: &Board, shard: Shard, group: Group) {
             if before == after {
                 continue;
             }
+            if matches!(key, RecordKey::Domain(_)) {
+                // What nobody desires waits for its domain to be fresh.
+                board.alarm().at_once();
+            }
             room |= frees(before.as_ref(), after.as_ref());
             let weight = weight(&key, &weights, before.as_ref(), after.as_ref());
             events.extend(Event::of(before, after).map(|event| (event, weight)));
@@ -40,10 +44,11 @@ pub(super) fn landed(board: &Board, shard: Shard, group: Group) {
 /// Answers, and lets happen what follows. All it rests on is committed.
 pub(super) fn settle(board: &Board, decided: Decided) {
     let Decided { asked, answer, effects } = decided;
-    asked.answer(answer);
+    // Whoever is answered may ask for what rests on them.
     for effect in effects {
         board.perform(effect);
     }
+    asked.answer(answer);
 }
 
 /// What was changed, as it now is, with what is desired of it: for the next time to look.

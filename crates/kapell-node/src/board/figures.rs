@@ -66,7 +66,7 @@ impl Board {
             for task in records.tasks.values() {
                 tasks[task.state as usize] += 1;
             }
-            desired += records.desired.len();
+            desired += records.desired_lrps().count();
             evacuating += records.evacuating.len();
             domains += records.domains.len();
         });

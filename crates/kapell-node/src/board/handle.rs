@@ -117,6 +117,8 @@ impl Board {
         let cell_id = presence.cell_id.clone();
         let news = self.shared.presences.present(presence, self.shared.clock.now());
         if news.changed {
+            // It may have missed what it was told.
+            self.shared.alarm.at_once();
             self.shared.hub.publish([(Event::Cell { cell_id, present: true }, 0)]);
         }
         if news.room {
@@ -222,10 +224,14 @@ impl Board {
             return Err(LinkError::Refused(Problem { code, message, details: ().into() }));
         };
         let told = self.shared.cells.evacuate(&presence, self.epoch());
-        tokio::time::timeout(EVACUATE_LIMIT, told).await.unwrap_or_else(|_| {
+        let told = tokio::time::timeout(EVACUATE_LIMIT, told).await.unwrap_or_else(|_| {
             let why = format!("cell `{cell_id}` did not answer within {EVACUATE_LIMIT:?}");
             Err(LinkError::NoAnswer(why))
-        })
+        });
+        if told.is_ok() {
+            self.shared.presences.evacuating(cell_id);
+        }
+        told
     }
 
     /// The id of the last event. Whoever reads it before looking has missed nothing after it.

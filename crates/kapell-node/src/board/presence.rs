@@ -76,6 +76,13 @@ impl Presences {
         }
     }
 
+    /// A cell was told to evacuate, and will say so itself.
+    pub(super) fn evacuating(&self, cell_id: &CellId) {
+        if let Some(heard) = self.cells().heard.get_mut(cell_id) {
+            heard.presence.evacuating = true;
+        }
+    }
+
     /// Whether the cell was there.
     pub(super) fn leave(&self, cell_id: &CellId) -> bool {
         let mut cells = self.cells();

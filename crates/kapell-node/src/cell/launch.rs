@@ -148,10 +148,13 @@ fn user(asked: Option<&str>, own: Option<u32>, settings: &CellSettings) -> Resul
     Ok(User::Id { uid, gid })
 }
 
+/// The group of those without an account: one of the same number may be somebody's.
+const NOBODY: u32 = 65_534;
+
 fn look_up(asked: &str) -> Result<(u32, u32), String> {
     if let Ok(uid) = asked.parse::<u32>() {
         let known = unistd::User::from_uid(uid.into()).ok().flatten();
-        return Ok((uid, known.map_or(uid, |user| user.gid.as_raw())));
+        return Ok((uid, known.map_or(NOBODY, |user| user.gid.as_raw())));
     }
     match unistd::User::from_name(asked) {
         Ok(Some(user)) => Ok((user.uid.as_raw(), user.gid.as_raw())),

@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use kapell_core::board::{
     ActualState, CellId, DesiredLrp, Freshness, ProcessGuid, Resources, Task, TaskState,
 };
+use kapell_core::seams::Timestamp;
 
+use super::attention::{self, Complaints};
 use crate::http::Desk;
 
 /// How many rows a table shows.
@@ -16,11 +18,13 @@ pub(super) struct Process {
     /// None: instances of it are there, and nobody desires them.
     pub(super) desired: Option<u32>,
     pub(super) states: [u32; 4],
+    pub(super) evacuating: u32,
 }
 
 /// What the overview counts.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
+    pub(super) complaints: Complaints,
     pub(super) lrps: [usize; 4],
     pub(super) tasks: [usize; 4],
     pub(super) failed_tasks: usize,
@@ -32,22 +36,26 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn of(desk: &dyn Desk) -> Self {
+    pub(super) fn of(desk: &dyn Desk, now: Timestamp) -> Self {
         let mut counts = Self::default();
+        let calm = desk.settings().crash_reset;
         let mut sizes: BTreeMap<ProcessGuid, (u32, u32)> = BTreeMap::new();
         desk.look_at_all(&mut |records| {
-            for lrp in records.desired.values() {
+            for lrp in records.desired_lrps() {
                 counts.desired(lrp);
                 sizes.insert(lrp.process_guid.clone(), (lrp.memory_mb, lrp.disk_mb));
             }
             for lrp in records.instances.values().chain(records.evacuating.values()) {
-                if !lrp.evacuating {
-                    counts.lrps[place(lrp.state)] += 1;
-                    let process = counts.processes.entry(lrp.process_guid.clone()).or_default();
+                let process = counts.processes.entry(lrp.process_guid.clone()).or_default();
+                if process.domain.is_empty() {
+                    process.domain = lrp.domain.to_string();
+                }
+                if lrp.evacuating {
+                    process.evacuating += 1;
+                } else {
                     process.states[place(lrp.state)] += 1;
-                    if process.domain.is_empty() {
-                        process.domain = lrp.domain.to_string();
-                    }
+                    counts.lrps[place(lrp.state)] += 1;
+                    attention::note(&mut counts.complaints, lrp, calm, now);
                 }
                 let size = sizes.get(&lrp.process_guid).copied().unwrap_or_default();
                 counts.uses(lrp.cell_id.as_ref(), size);

@@ -1,12 +1,15 @@
 //! Pages for people: rendered here, kept up to date by a small script that fetches a fragment when something changed.
 
+mod attention;
 mod counts;
+mod events;
 mod frame;
 mod html;
 mod log;
 mod lrp;
 mod overview;
 mod parts;
+mod table;
 mod task;
 
 #[cfg(test)]

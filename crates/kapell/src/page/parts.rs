@@ -26,6 +26,36 @@ pub(super) fn span(ms: i64) -> String {
     }
 }
 
+/// A sentence in which `names` stand out.
+pub(super) fn spoken(text: &str) -> Html {
+    let mut out = Html::default();
+    let closed = text.matches('`').count().is_multiple_of(2);
+    if !closed {
+        html!(out; (text));
+        return out;
+    }
+    for (number, piece) in text.split('`').enumerate() {
+        match number % 2 {
+            0 => html!(out; (piece)),
+            _ => html!(out; "<code>" (piece) "</code>"),
+        }
+    }
+    out
+}
+
+/// So much of so much.
+pub(super) fn share(used: u32, all: u32, unit: &str) -> String {
+    if unit == "MB" && all >= 10_240 {
+        return format!("{} / {} GB", tenths(used), tenths(all));
+    }
+    format!("{used} / {all} {unit}").trim_end().to_owned()
+}
+
+fn tenths(mb: u32) -> String {
+    let tenths = u64::from(mb) * 10 / 1024;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
 pub(super) fn lrp_state(state: ActualState, evacuating: bool) -> Html {
     let class = match state {
         ActualState::Unclaimed => "waiting",
@@ -45,11 +75,12 @@ pub(super) fn task_state(state: TaskState, failed: bool) -> Html {
     let (class, end) = match state {
         TaskState::Pending => ("waiting", ""),
         TaskState::Running => ("starting", ""),
-        TaskState::Completed | TaskState::Resolving if failed => ("bad", " FAILED"),
+        TaskState::Completed | TaskState::Resolving if failed => ("bad", "FAILED"),
         TaskState::Completed | TaskState::Resolving => ("good", ""),
     };
     let mut out = Html::default();
-    html!(out; "<span class=\"state " (class) "\">" (state.name()) (end) "</span>");
+    let name = if end.is_empty() { state.name() } else { end };
+    html!(out; "<span class=\"state " (class) "\">" (name) "</span>");
     out
 }
 
@@ -80,4 +111,16 @@ pub(super) fn fact(out: &mut Html, name: &'static str, value: &str) {
     if !value.is_empty() {
         html!(out; "<div><dt>" (name) "</dt><dd>" (value) "</dd></div>\n");
     }
+}
+
+/// One that may be long and is read letter by letter.
+pub(super) fn code_fact(out: &mut Html, name: &'static str, value: &str) {
+    if !value.is_empty() {
+        html!(out; "<div class=\"whole\"><dt>" (name) "</dt><dd><code>" (value) "</code></dd></div>\n");
+    }
+}
+
+/// An amount that may be left open.
+pub(super) fn megabytes(mb: u32) -> String {
+    if mb == 0 { String::new() } else { format!("{mb} MB") }
 }

@@ -58,3 +58,95 @@ fn the_script_listens_to_every_event() {
         assert!(script.contains(&format!("\"{name}\"")), "{name}");
     }
 }
+
+#[test]
+fn names_in_sentences_stand_out_and_stay_text() {
+    for (text, want) in [
+        ("runs on cell `a`", "runs on cell <code>a</code>"),
+        ("`<b>` & `", "`&lt;b&gt;` &amp; `"),
+        ("`<b>`", "<code>&lt;b&gt;</code>"),
+        ("", ""),
+    ] {
+        assert_eq!(parts::spoken(text).into_string(), want, "{text}");
+    }
+}
+
+#[test]
+fn shares_are_told_in_a_unit_that_people_read() {
+    for (used, all, unit, want) in [
+        (0, 4096, "MB", "0 / 4096 MB"),
+        (1312, 24_103, "MB", "1.2 / 23.5 GB"),
+        (18, 4096, "", "18 / 4096"),
+        (u32::MAX, u32::MAX, "MB", "4194303.9 / 4194303.9 GB"),
+    ] {
+        assert_eq!(parts::share(used, all, unit), want);
+    }
+}
+
+mod attention {
+    use std::time::Duration;
+
+    use kapell_core::board::{ActualLrp, ActualState, LrpKey};
+    use kapell_core::seams::Timestamp;
+
+    use super::super::Html;
+    use super::super::attention::{note, render};
+    use super::super::counts::Counts;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    fn instance(index: u32, state: ActualState, change: impl FnOnce(&mut ActualLrp)) -> ActualLrp {
+        let key = LrpKey { process_guid: "web".into(), index };
+        let mut lrp = ActualLrp::unclaimed(&key, "test".into(), Timestamp(990_000));
+        lrp.state = state;
+        change(&mut lrp);
+        lrp
+    }
+
+    fn crashed(lrp: &mut ActualLrp) {
+        lrp.crash_count = 3;
+        lrp.crash_reason = Some("Exited with status 1: <out of luck>".to_owned());
+    }
+
+    fn page(lrps: &[ActualLrp], calm: Duration) -> String {
+        let mut counts = Counts::default();
+        counts.lrps[2] = 1;
+        for lrp in lrps {
+            note(&mut counts.complaints, lrp, calm, NOW);
+        }
+        let mut out = Html::default();
+        render(&mut out, &counts, false, NOW);
+        out.into_string()
+    }
+
+    #[test]
+    fn instances_with_the_same_trouble_are_one_entry() {
+        let lrps: Vec<_> = (0..200).map(|at| instance(at, ActualState::Crashed, crashed)).collect();
+        let page = page(&lrps, Duration::from_secs(300));
+        assert_eq!(page.matches("<li").count(), 1, "{page}");
+        assert!(page.contains("200 crashed"), "{page}");
+        assert!(page.contains("Exited with status 1: &lt;out of luck&gt;"), "{page}");
+        assert!(page.contains("href=\"/lrp/web/0/log\""), "{page}");
+    }
+
+    #[test]
+    fn a_crash_is_told_until_the_instance_has_run_for_long() {
+        let again = [instance(0, ActualState::Running, crashed)];
+        let soon = page(&again, Duration::from_secs(300));
+        assert!(soon.contains("1 restarted after a crash"), "{soon}");
+        let late = page(&again, Duration::from_secs(5));
+        assert!(late.contains("Nothing needs attention"), "{late}");
+    }
+
+    #[test]
+    fn what_is_just_being_placed_is_no_trouble() {
+        let placed = [instance(0, ActualState::Unclaimed, |_| {})];
+        assert!(page(&placed, Duration::ZERO).contains("Nothing needs attention"));
+        let refused = [instance(0, ActualState::Unclaimed, |lrp| {
+            lrp.placement_error = Some("no cell has zone `b`".to_owned());
+        })];
+        let page = page(&refused, Duration::ZERO);
+        assert!(page.contains("1 cannot be placed"), "{page}");
+        assert!(page.contains("no cell has zone <code>b</code>"), "{page}");
+    }
+}

@@ -6,7 +6,7 @@ use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo}
 use crate::board::crash;
 use crate::board::ids::Domain;
 use crate::board::record::RecordKey;
-use crate::board::request::Refusal;
+use crate::board::request::{Effect, Refusal};
 use crate::board::text;
 
 impl Step<'_, '_> {
@@ -39,7 +39,7 @@ impl Step<'_, '_> {
                 instance_guid: Some(us.instance_guid.clone()),
                 cell_id: Some(us.cell_id.clone()),
                 net,
-                ..ActualLrp::unclaimed(key, domain.clone(), self.now)
+                ..self.another(key, domain)
             },
             Some(lrp) => match lrp.state {
                 ActualState::Running if !lrp.is_of(us) => return Err(refused("run here", &lrp)),
@@ -55,8 +55,12 @@ impl Step<'_, '_> {
             },
         };
         self.put(lrp);
-        if self.draft.evacuating(key).is_some() {
+        if let Some(twin) = self.draft.evacuating(key) {
             self.draft.delete(RecordKey::Evacuating(key.clone()));
+            // Its cell would find out by itself, but not at once.
+            if let Some(instance) = twin.instance().filter(|instance| instance != us) {
+                self.effects.push(Effect::Stop { key: key.clone(), instance });
+            }
         }
         Ok(())
     }
@@ -73,20 +77,17 @@ impl Step<'_, '_> {
             return Err(refused("crash here", lrp));
         }
         let dance = crash::dance(before.as_ref(), self.now, self.settings);
-        let was_known = before.is_some();
+        let given_up = before.as_ref().is_some_and(|lrp| !self.wants_this(lrp));
         let after = match before {
             Some(lrp) => stepped(lrp, dance.state, None, self.now),
-            None => ActualLrp {
-                state: dance.state,
-                ..ActualLrp::unclaimed(key, domain.clone(), self.now)
-            },
+            None => ActualLrp { state: dance.state, ..self.another(key, domain) },
         };
         self.put(ActualLrp {
             crash_count: dance.crash_count,
             crash_reason: Some(text::reason(reason)),
             ..after
         });
-        if was_known && !self.wants(key) {
+        if given_up {
             self.retire_one(key);
         } else if dance.state == ActualState::Unclaimed {
             self.start_if_wanted(key);
@@ -94,15 +95,19 @@ impl Step<'_, '_> {
         Ok(())
     }
 
+    /// A record for what has none, of the incarnation that stands.
+    fn another(&self, key: &LrpKey, domain: &Domain) -> ActualLrp {
+        let desired = self.draft.desired(&key.process_guid);
+        let incarnation = desired.map_or(0, |desired| desired.incarnation);
+        ActualLrp { incarnation, ..ActualLrp::unclaimed(key, domain.clone(), self.now) }
+    }
+
     pub(super) fn remove(&mut self, key: &LrpKey, us: &InstanceKey) -> Result<(), Refusal> {
         let Some(lrp) = self.draft.instance(key) else { return Ok(()) };
         if !lrp.is_of(us) {
             return Err(refused("be removed", &lrp));
         }
-        self.draft.delete(RecordKey::Instance(key.clone()));
-        if self.wants(key) {
-            self.unfold_next(&key.process_guid, key.index);
-        }
+        self.drop_instance(key);
         Ok(())
     }
 

@@ -15,7 +15,8 @@ use crate::board::validate;
 const MOST_LOOKS: u32 = 1024;
 
 /// What the board itself keeps in a DesiredLRP.
-const OURS: [&str; 3] = ["version", "created_at", "updated_at"];
+const OURS: [&str; 6] =
+    ["version", "created_at", "updated_at", "incarnation", "removing", "retiring"];
 
 impl Step<'_, '_> {
     pub(super) fn desire(&mut self, wanted: &DesiredLrp) -> Result<Reply, Refusal> {
@@ -24,7 +25,9 @@ impl Step<'_, '_> {
         if !problems.is_empty() {
             return Err(Refusal::Invalid { problems });
         }
-        if let Some(stands) = self.draft.desired(&wanted.process_guid) {
+        let guid = &wanted.process_guid;
+        let stands = self.draft.desired(guid);
+        if let Some(stands) = stands.clone().filter(|stands| !stands.removing) {
             let fields = differing(&stands, wanted, &OURS);
             if fields.is_empty() {
                 return Ok(Reply::Desired { lrp: Box::new(stands), created: false });
@@ -32,14 +35,24 @@ impl Step<'_, '_> {
             return Err(exists(wanted, fields));
         }
         let lrp = DesiredLrp {
-            version: 1,
+            version: stands.as_ref().map_or(0, |removing| removing.version) + 1,
             created_at: Some(self.now),
             updated_at: None,
+            // Instances that nobody has given up, of a record that is lost, are as good as new ones.
+            incarnation: stands.as_ref().map_or_else(
+                || self.incarnation_of_instances(guid),
+                |removing| removing.incarnation + 1,
+            ),
+            removing: false,
+            retiring: stands.is_some(),
             ..wanted.clone()
         };
         self.draft.put(Record::Desired(Box::new(lrp.clone())));
+        if lrp.retiring {
+            self.retire_next(guid);
+        }
         if lrp.instances > 0 {
-            self.unfold_next(&lrp.process_guid, 0);
+            self.unfold_next(guid, 0);
         }
         Ok(Reply::Desired { lrp: Box::new(lrp), created: true })
     }
@@ -49,7 +62,7 @@ impl Step<'_, '_> {
         guid: &ProcessGuid,
         update: &DesiredUpdate,
     ) -> Result<Reply, Refusal> {
-        let stands = self.draft.desired(guid).ok_or_else(|| no_desired(guid))?;
+        let stands = self.visible(guid).ok_or_else(|| no_desired(guid))?;
         if let Some(asked) = update.version.filter(|asked| *asked != stands.version) {
             return Err(Refusal::Version { stands: stands.version, asked });
         }
@@ -70,28 +83,58 @@ impl Step<'_, '_> {
         }
         lrp.version += 1;
         lrp.updated_at = Some(self.now);
+        lrp.retiring |= lrp.instances < stands.instances;
         self.draft.put(Record::Desired(Box::new(lrp.clone())));
         if lrp.instances > stands.instances {
             self.unfold_next(guid, stands.instances);
         }
         if lrp.instances < stands.instances {
-            self.retire_next(guid, lrp.instances);
+            self.retire_next(guid);
         }
         Ok(Reply::Desired { lrp: Box::new(lrp), created: false })
     }
 
     pub(super) fn remove_desired(&mut self, guid: &ProcessGuid) -> Result<Reply, Refusal> {
-        if self.draft.desired(guid).is_none() {
-            return Err(no_desired(guid));
+        let stands = self.visible(guid).ok_or_else(|| no_desired(guid))?;
+        if self.draft.has_any(guid, |_| true) {
+            // It stands until they are gone, so that nobody forgets to stop them.
+            let version = stands.version + 1;
+            let removing = DesiredLrp { removing: true, retiring: true, version, ..stands };
+            self.draft.put(Record::Desired(Box::new(removing)));
+            self.retire_next(guid);
+        } else {
+            self.draft.delete(RecordKey::Desired(guid.clone()));
         }
-        self.draft.delete(RecordKey::Desired(guid.clone()));
-        self.retire_next(guid, 0);
         Ok(Reply::Done)
+    }
+
+    /// Forgets what was given up, once all of it is gone.
+    pub(super) fn settle(&mut self, guid: &ProcessGuid) {
+        let Some(desired) = self.draft.desired(guid).filter(|desired| desired.retiring) else {
+            return;
+        };
+        if self.draft.has_any(guid, |lrp| !desired.wants_this(lrp)) {
+            return;
+        }
+        if desired.removing {
+            self.draft.delete(RecordKey::Desired(guid.clone()));
+        } else {
+            self.draft.put(Record::Desired(Box::new(DesiredLrp { retiring: false, ..desired })));
+        }
+    }
+
+    fn visible(&self, guid: &ProcessGuid) -> Option<DesiredLrp> {
+        self.draft.desired(guid).filter(|lrp| !lrp.removing)
+    }
+
+    fn incarnation_of_instances(&self, guid: &ProcessGuid) -> u64 {
+        let instances = self.draft.instances_of(guid);
+        instances.iter().map(|lrp| lrp.incarnation).max().unwrap_or(0)
     }
 
     /// Creates what is missing from an index on, a few records at a time.
     pub(super) fn unfold(&mut self, guid: &ProcessGuid, from: u32) {
-        let Some(desired) = self.draft.desired(guid) else { return };
+        let Some(desired) = self.visible(guid) else { return };
         let mut made = 0;
         for index in from..desired.instances {
             if made == MOST_RECORDS || index - from == MOST_LOOKS {
@@ -100,7 +143,8 @@ impl Step<'_, '_> {
             }
             let key = LrpKey { process_guid: guid.clone(), index };
             if self.draft.instance(&key).is_none() {
-                self.put(ActualLrp::unclaimed(&key, desired.domain.clone(), self.now));
+                let lrp = ActualLrp::unclaimed(&key, desired.domain.clone(), self.now);
+                self.put(ActualLrp { incarnation: desired.incarnation, ..lrp });
                 self.effects.push(Effect::Start { key });
                 made += 1;
             }
@@ -112,21 +156,25 @@ impl Step<'_, '_> {
         self.effects.push(Effect::Next(unfold));
     }
 
-    fn retire_next(&mut self, guid: &ProcessGuid, from: u32) {
-        let extra = self.draft.instances_of(guid).into_iter().filter(|lrp| lrp.index >= from);
-        self.effects.extend(extra.map(|lrp| {
-            Effect::Next(Request::Retire { key: lrp.key(), why: Retirement::Explicit })
-        }));
+    fn retire_next(&mut self, guid: &ProcessGuid) {
+        let all = self.draft.instances_of(guid);
+        let given_up: Vec<LrpKey> =
+            all.iter().filter(|lrp| !self.wants_this(lrp)).map(ActualLrp::key).collect();
+        self.effects.extend(
+            given_up
+                .into_iter()
+                .map(|key| Effect::Next(Request::Retire { key, why: Retirement::Explicit })),
+        );
     }
 }
 
 fn no_desired(guid: &ProcessGuid) -> Refusal {
-    Refusal::NotFound { what: "DesiredLRP".to_owned(), name: guid.to_string() }
+    Refusal::NotFound { what: "desired LRP".to_owned(), name: guid.to_string() }
 }
 
 fn exists(wanted: &DesiredLrp, fields: Vec<String>) -> Refusal {
     let text = format!(
-        "DesiredLRP `{}` is there already and differs in {}: only instances, routes and annotation \
+        "desired LRP `{}` is there already and differs in {}: only instances, routes and annotation \
          can be updated in place; for any other change delete it first or take another process_guid",
         wanted.process_guid,
         fields.join(", "),

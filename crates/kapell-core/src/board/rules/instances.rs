@@ -12,15 +12,15 @@ use crate::seams::Timestamp;
 impl Step<'_, '_> {
     /// Stops an instance unless it is desired after all.
     pub(super) fn retire(&mut self, key: &LrpKey) {
-        if self.wants(key) {
+        let instance = self.draft.instance(key);
+        let twin = self.draft.evacuating(key);
+        if instance.as_ref().or(twin.as_ref()).is_some_and(|lrp| self.wants_this(lrp)) {
             return;
         }
-        let twin = self.draft.evacuating(key).and_then(|twin| twin.instance());
-        if let Some(lrp) = self.draft.instance(key) {
+        let twin = twin.and_then(|twin| twin.instance());
+        if let Some(lrp) = instance {
             match lrp.state {
-                ActualState::Unclaimed | ActualState::Crashed => {
-                    self.draft.delete(RecordKey::Instance(key.clone()));
-                }
+                ActualState::Unclaimed | ActualState::Crashed => self.drop_instance(key),
                 // The record stays until the cell has removed the container.
                 ActualState::Claimed | ActualState::Running => {
                     if let Some(instance) = lrp.instance() {
@@ -41,7 +41,7 @@ impl Step<'_, '_> {
     pub(super) fn restart_crashed(&mut self, key: &LrpKey) {
         let Some(lrp) = self.draft.instance(key) else { return };
         let due = crash::restart_at(&lrp, self.settings).is_some_and(|at| at <= self.now);
-        if due && self.wants(key) {
+        if due && self.wants_this(&lrp) {
             self.put(unclaimed(lrp, self.now));
             self.effects.push(Effect::Start { key: key.clone() });
         }
@@ -60,11 +60,11 @@ impl Step<'_, '_> {
             self.draft.delete(RecordKey::Evacuating(key.clone()));
         }
         let Some(lrp) = self.draft.instance(key).filter(on_it) else { return };
-        if self.wants(key) {
+        if self.wants_this(&lrp) {
             self.put(unclaimed(lrp, self.now));
             self.effects.push(Effect::Start { key: key.clone() });
         } else {
-            self.draft.delete(RecordKey::Instance(key.clone()));
+            self.drop_instance(key);
         }
     }
 

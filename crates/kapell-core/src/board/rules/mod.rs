@@ -9,6 +9,7 @@ mod tasks;
 
 use super::actual::{ActualLrp, LrpKey};
 use super::draft::Draft;
+use super::record::RecordKey;
 use super::request::{Effect, Refusal, Reply, Report, Request, Retirement, Verdict};
 use super::settings::Settings;
 use crate::board::ids::CellId;
@@ -53,6 +54,7 @@ impl Step<'_, '_> {
             Request::DeleteTask { task_guid } => return self.delete_task(task_guid),
             Request::Report { cell_id, report } => return self.report(cell_id, report),
             Request::Unfold { process_guid, from } => self.unfold(process_guid, *from),
+            Request::Settle { process_guid } => self.settle(process_guid),
             // Whether the domain is fresh was checked by whoever asks; all else is checked here.
             Request::Retire { key, why: _ } => self.retire(key),
             Request::RestartCrashed { key } => self.restart_crashed(key),
@@ -120,19 +122,34 @@ impl Step<'_, '_> {
 
     /// Whether a DesiredLRP wants this index.
     fn wants(&self, key: &LrpKey) -> bool {
-        self.draft.desired(&key.process_guid).is_some_and(|lrp| key.index < lrp.instances)
+        self.draft.desired(&key.process_guid).is_some_and(|lrp| lrp.wants(key.index))
     }
 
-    /// Asks for a start if the index is wanted.
-    fn start_if_wanted(&mut self, key: &LrpKey) {
+    /// Whether this very instance is wanted, and not one of another incarnation.
+    fn wants_this(&self, lrp: &ActualLrp) -> bool {
+        self.draft.desired(&lrp.process_guid).is_some_and(|desired| desired.wants_this(lrp))
+    }
+
+    /// Removes an instance, and has another one made if there is to be one.
+    fn drop_instance(&mut self, key: &LrpKey) {
+        self.draft.delete(RecordKey::Instance(key.clone()));
         if self.wants(key) {
+            self.unfold_next(&key.process_guid, key.index);
+        } else {
+            self.settle(&key.process_guid);
+        }
+    }
+
+    /// Asks for a start if the instance is wanted.
+    fn start_if_wanted(&mut self, key: &LrpKey) {
+        if self.draft.instance(key).is_some_and(|lrp| self.wants_this(&lrp)) {
             self.effects.push(Effect::Start { key: key.clone() });
         }
     }
 
     /// What waits for a start that nobody wants any more is only in the way.
     fn start_or_retire(&mut self, key: &LrpKey) {
-        if self.wants(key) {
+        if self.draft.instance(key).is_some_and(|lrp| self.wants_this(&lrp)) {
             self.effects.push(Effect::Start { key: key.clone() });
         } else {
             self.retire_one(key);
@@ -140,6 +157,10 @@ impl Step<'_, '_> {
     }
 
     fn retire_one(&mut self, key: &LrpKey) {
+        if self.draft.evacuating(key).is_some() {
+            // Something of it still runs, and only convergence may find that nobody wants it.
+            return;
+        }
         let why = Retirement::Explicit;
         self.effects.push(Effect::Next(Request::Retire { key: key.clone(), why }));
     }

@@ -1,5 +1,5 @@
 use super::world::*;
-use crate::board::request::{MOST_RECORDS, Retirement};
+use crate::board::request::{MOST_RECORDS, Report, Retirement};
 use crate::board::*;
 
 fn desire(lrp: DesiredLrp) -> Request {
@@ -121,7 +121,59 @@ fn removing_retires_every_instance() {
     world.ask(&unfold(0)).unwrap();
     let effects = world.effects(&Request::RemoveDesired { process_guid: "web".into() });
     assert_eq!(effects, [retire(0), retire(1)]);
-    assert!(world.records.desired.is_empty());
+    assert_eq!(world.records.desired_lrps().count(), 0);
+}
+
+#[test]
+fn what_was_removed_is_remembered_until_nothing_of_it_is_left() {
+    let mut world = World::desiring(1).with(running("a", "x"));
+    let remove = Request::RemoveDesired { process_guid: "web".into() };
+    world.ask(&remove).unwrap();
+    assert!(world.records.desired[&ProcessGuid::from("web")].removing);
+    assert!(matches!(world.ask(&remove), Err(Refusal::NotFound { .. })), "nobody sees it");
+    assert!(matches!(world.ask(&scale(3)), Err(Refusal::NotFound { .. })));
+    assert_eq!(world.effects(&unfold(0)), []);
+    // Whoever leads next, and whatever got lost: it is stopped, in a domain that is not fresh too.
+    let present = ["a".into()].into();
+    let found = converge::converge(&[&world.records], &present, world.now, &world.settings);
+    assert_eq!(found.into_iter().map(Effect::Next).collect::<Vec<_>>(), [retire(0)]);
+    let gone = Report::Remove { key: key(0), instance_guid: "x".into() };
+    world.report("a", gone).unwrap();
+    assert_eq!(world.records, Records::default());
+}
+
+#[test]
+fn what_is_desired_anew_under_the_same_name_has_none_of_the_old_instances() {
+    let mut world = World::desiring(1).with(running("a", "x"));
+    world.ask(&Request::RemoveDesired { process_guid: "web".into() }).unwrap();
+    let other = DesiredLrp { memory_mb: 77, instances: 1, ..web() };
+    let effects = world.effects(&Request::Desire(Box::new(other)));
+    assert_eq!(effects, [retire(0), Effect::Next(unfold(0))]);
+    assert_eq!(world.effects(&unfold(0)), [], "the index is not free yet");
+    let Effect::Next(retire) = retire(0) else { panic!() };
+    let instance = InstanceKey { instance_guid: "x".into(), cell_id: "a".into() };
+    assert_eq!(world.effects(&retire), [Effect::Stop { key: key(0), instance }]);
+    let gone = Report::Remove { key: key(0), instance_guid: "x".into() };
+    assert_eq!(world.report("a", gone).unwrap().effects, [Effect::Next(unfold(0))]);
+    assert_eq!(world.effects(&unfold(0)), [start(0)]);
+    let settle = Request::Settle { process_guid: "web".into() };
+    world.ask(&settle).unwrap();
+    let desired = &world.records.desired[&ProcessGuid::from("web")];
+    assert!(!desired.retiring && desired.incarnation == world.instance(0).unwrap().incarnation);
+}
+
+#[test]
+fn a_scale_down_is_remembered_until_all_beyond_it_are_gone() {
+    let mut world = World::desiring(1).with(running("a", "x"));
+    world.ask(&scale(0)).unwrap();
+    let present = ["a".into()].into();
+    let found = converge::converge(&[&world.records], &present, world.now, &world.settings);
+    assert_eq!(found.into_iter().map(Effect::Next).collect::<Vec<_>>(), [retire(0)]);
+    let gone = Report::Remove { key: key(0), instance_guid: "x".into() };
+    world.report("a", gone).unwrap();
+    assert!(!world.records.desired[&ProcessGuid::from("web")].retiring);
+    let left = converge::converge(&[&world.records], &present, world.now, &world.settings);
+    assert_eq!(left, []);
 }
 
 #[test]

@@ -73,8 +73,11 @@ fn versions(records: &Records) -> Vec<(RecordKey, u64, Record)> {
     let actual = actual.map(|lrp| (lrp.version, Record::Actual(Box::new(lrp.clone()))));
     let tasks =
         records.tasks.values().map(|task| (task.version, Record::Task(Box::new(task.clone()))));
-    let desired =
-        records.desired.values().map(|lrp| (lrp.version, Record::Desired(Box::new(lrp.clone()))));
+    let desired = records.desired.values().map(|lrp| {
+        // What the board notes for itself does not count.
+        let lrp = DesiredLrp { retiring: false, ..lrp.clone() };
+        (lrp.version, Record::Desired(Box::new(lrp)))
+    });
     let all = actual.chain(tasks).chain(desired);
     all.map(|(version, record)| (record.key(), version, record)).collect()
 }

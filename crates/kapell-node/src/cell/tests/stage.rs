@@ -180,6 +180,9 @@ pub(super) fn desired(process: &str) -> DesiredLrp {
         version: 1,
         created_at: None,
         updated_at: None,
+        incarnation: 0,
+        removing: false,
+        retiring: false,
     }
 }
 

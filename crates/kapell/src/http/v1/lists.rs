@@ -116,15 +116,14 @@ pub(super) fn desired(call: &Call) -> Answered {
     let mut keys: Vec<ProcessGuid> = Vec::new();
     call.desk.look_at_all(&mut |records| {
         let fits = records
-            .desired
-            .values()
+            .desired_lrps()
             .filter(|lrp| wanted.as_ref().is_none_or(|domain| lrp.domain == *domain));
         keys.extend(fits.map(|lrp| lrp.process_guid.clone()));
     });
     keys.sort();
     Ok(list(call, &seen, keys, |desk, key, items| {
         desk.look(key.as_str(), &mut |records| {
-            if let Some(lrp) = records.desired.get(key) {
+            if let Some(lrp) = records.desired_lrp(key) {
                 items.push(lrp);
             }
         });
@@ -134,7 +133,7 @@ pub(super) fn desired(call: &Call) -> Answered {
 pub(super) fn one_desired(call: &Call) -> Answered {
     let guid: ProcessGuid = call.id("process_guid");
     let found = look(&*call.desk, guid.as_str(), |records| {
-        records.desired.get(&guid).map(|lrp| answer::value(StatusCode::OK, lrp))
+        records.desired_lrp(&guid).map(|lrp| answer::value(StatusCode::OK, lrp))
     });
     found.flatten().ok_or_else(|| missing("desired LRP", guid.as_str()))
 }
@@ -242,7 +241,7 @@ pub(super) fn endpoints(call: &Call) -> Answered {
         let both = records.instances_of(&guid).chain(records.evacuating_of(&guid));
         let mut found: Vec<Endpoint> = both.filter_map(endpoint).collect();
         found.sort_by_key(|it| (it.index, it.evacuating));
-        let known = records.desired.contains_key(&guid)
+        let known = records.desired_lrp(&guid).is_some()
             || records.instances_of(&guid).chain(records.evacuating_of(&guid)).next().is_some();
         known.then_some(found)
     });

@@ -7,6 +7,9 @@ const say = (text, how) => {
   link.textContent = text;
   link.className = "link " + how;
 };
+let seen = new Date();
+const live = () => { seen = new Date(); say("Live", "live"); };
+const lost = () => say("Connection lost. This is how it was at " + seen.toLocaleTimeString() + "; trying again…", "lost");
 
 const EVENTS = ["desired_lrp", "actual_lrp", "task", "domain"]
   .flatMap((kind) => ["created", "changed", "removed"].map((what) => kind + "_" + what))
@@ -15,36 +18,53 @@ const AGAIN_MS = 2000;
 
 function watchBoard(page) {
   const place = document.getElementById("fragment");
-  let wanted = false, busy = false, stream = null, after = page.dataset.after;
+  let wanted = false, busy = false, stream = null, open = false, after = page.dataset.after, timer = 0;
 
   async function refresh() {
     if (busy) { wanted = true; return; }
     busy = true;
     wanted = false;
+    let pause = 700; // Not more often than a person can read.
     try {
       const answer = await fetch(page.dataset.fragment, { cache: "no-store" });
       if (answer.status === 401) { location.reload(); return; }
-      if (answer.ok) swap(await answer.text());
-      else if (answer.status === 404) say("It is gone", "lost");
-    } catch { say("Connection lost, trying again…", "lost"); }
-    // Not more often than a person can read.
-    setTimeout(() => { busy = false; if (wanted) refresh(); }, 700);
+      if (answer.status === 404) { say("It is gone. This is how it was at " + seen.toLocaleTimeString() + ".", "lost"); }
+      else if (!answer.ok) throw new Error(answer.status);
+      else if (reads()) wanted = true;
+      else {
+        swap(await answer.text());
+        if (open) live();
+      }
+    } catch {
+      lost();
+      wanted = true;
+      pause = AGAIN_MS;
+    }
+    setTimeout(() => { busy = false; if (wanted) refresh(); }, pause);
   }
+
+  // Whoever has marked some text wants to copy it.
+  function reads() {
+    const marked = getSelection();
+    return marked && !marked.isCollapsed && place.contains(marked.anchorNode);
+  }
+
+  const mark = (it) => [it.tagName, it.getAttribute("href"), it.getAttribute("aria-labelledby"), it.parentElement.dataset.key].join();
 
   // The server has escaped it, and the policy of this page lets nothing in it run.
   function swap(text) {
-    const focus = place.contains(document.activeElement) ? document.activeElement : null;
-    const mark = focus && [focus.tagName, focus.getAttribute("href"), focus.getAttribute("aria-labelledby")].join();
-    const open = new Set([...place.querySelectorAll("details[open] > summary")].map((it) => it.textContent));
+    const focus = place.contains(document.activeElement) ? mark(document.activeElement) : null;
+    const opened = new Set([...place.querySelectorAll("details[open]")].map((it) => it.dataset.key));
+    const aside = new Map([...place.querySelectorAll(".scroll")].map((it) => [mark(it), it.scrollLeft]));
     place.innerHTML = text;
-    for (const it of place.querySelectorAll("summary")) if (open.has(it.textContent)) it.parentElement.open = true;
-    if (!mark) return;
+    for (const it of place.querySelectorAll("details")) it.open = opened.has(it.dataset.key);
+    for (const it of place.querySelectorAll(".scroll")) it.scrollLeft = aside.get(mark(it)) || 0;
+    if (!focus) return;
     for (const it of place.querySelectorAll("a, [tabindex], summary")) {
-      if ([it.tagName, it.getAttribute("href"), it.getAttribute("aria-labelledby")].join() === mark) { it.focus(); break; }
+      if (mark(it) === focus) { it.focus({ preventScroll: true }); break; }
     }
   }
 
-  let timer = 0;
   const changed = (event) => {
     if (event.lastEventId) after = event.lastEventId;
     clearTimeout(timer);
@@ -52,12 +72,13 @@ function watchBoard(page) {
   };
 
   function connect() {
-    let lost = false;
     stream = new EventSource("/v1/events?after=" + encodeURIComponent(after));
-    stream.onopen = () => { say("Live", "live"); if (lost) refresh(); lost = false; };
+    let failed = false;
+    stream.onopen = () => { open = true; if (failed) refresh(); else live(); failed = false; };
     stream.onerror = () => {
-      lost = true;
-      say("Connection lost, trying again…", "lost");
+      failed = true;
+      open = false;
+      lost();
       if (stream.readyState === EventSource.CLOSED) setTimeout(() => { connect(); refresh(); }, AGAIN_MS);
     };
     for (const name of EVENTS) stream.addEventListener(name, changed);
@@ -73,7 +94,9 @@ function watchLog(box) {
   const MOST_LINES = 2000;
   const scroll = document.getElementById("autoscroll");
   const classes = { stdout: "stdout", stderr: "stderr", kapell: "note" };
-  let lines = {}, stream = null;
+  // Colours of terminals, and what turns text around.
+  const odd = /\x1b\[[0-9;?]*[ -/]*[@-~]|\r/g, turns = /[\u202a-\u202e\u2066-\u2069]/g;
+  let lines = {}, stream = null, fresh = false, waiting = [];
 
   function line(name, at) {
     const row = document.createElement("div");
@@ -89,34 +112,48 @@ function watchLog(box) {
     return row;
   }
 
-  function show(event) {
-    const { at, stream: name, text } = JSON.parse(event.data);
+  function show({ at, stream: name, text }) {
     const pieces = text.split("\n");
     pieces.forEach((piece, number) => {
       const last = number === pieces.length - 1;
       if (last && piece === "") return;
       const row = lines[name] || line(name, at);
-      if (row.textContent.length < 20000) row.append(piece.replace(/\r/g, ""));
+      if (row.textContent.length < 20000) row.append(piece.replace(odd, "").replace(turns, "\ufffd"));
       lines[name] = last ? row : null;
     });
+  }
+
+  const bottom = () => { box.scrollTop = box.scrollHeight; };
+
+  // All that came at once is laid out once.
+  function flush() {
+    const top = box.scrollTop, anew = fresh;
+    if (anew) { box.replaceChildren(); lines = {}; fresh = false; }
+    for (const each of waiting.splice(0)) show(each);
     while (box.childElementCount > MOST_LINES) box.firstElementChild.remove();
-    if (scroll.checked) box.scrollTop = box.scrollHeight;
+    // Where lines went away above, the browser itself keeps what is read in its place.
+    if (scroll.checked) bottom(); else if (anew) box.scrollTop = top;
+    live();
   }
 
   function connect() {
     stream = new EventSource(box.dataset.source + "?format=events&follow=true&tail=1000");
-    stream.onopen = () => { box.replaceChildren(); lines = {}; say("Live", "live"); };
-    stream.onmessage = show;
-    stream.addEventListener("end", () => { stream.close(); say("Ended", ""); });
+    // What is shown stays until there is something instead.
+    stream.onopen = () => { fresh = true; waiting = []; live(); };
+    stream.onmessage = (event) => {
+      if (waiting.push(JSON.parse(event.data)) === 1) setTimeout(flush, 30);
+    };
+    stream.addEventListener("end", () => { stream.close(); flush(); say("Ended", ""); });
     stream.onerror = () => {
       stream.close();
-      say("Connection lost, trying again…", "lost");
+      lost();
       setTimeout(connect, AGAIN_MS);
     };
   }
 
   // Whoever reads further up is not pulled down.
-  box.addEventListener("wheel", () => { scroll.checked = box.scrollHeight - box.scrollTop - box.clientHeight < 40; }, { passive: true });
+  box.addEventListener("scroll", () => { scroll.checked = box.scrollHeight - box.scrollTop - box.clientHeight < 40; }, { passive: true });
+  scroll.addEventListener("change", () => { if (scroll.checked) bottom(); });
   connect();
   addEventListener("pagehide", () => stream.close());
 }

@@ -8,13 +8,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{FcntlArg, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::bench::{is_there, try_eventually};
 
 pub(crate) const PROGRAM: &str = "chromium-headless-shell";
 const LIMIT: Duration = Duration::from_secs(20);
+/// Finds what people with a disability stumble over; see `axe/LICENSE`.
+const AXE: &str = include_str!("axe/axe.min.js");
 
 /// A page in a browser of its own.
 pub(crate) struct Browser {
@@ -35,8 +39,9 @@ impl Browser {
             return Err(format!("there is no {PROGRAM} here"));
         }
         let profile = tempfile::tempdir().expect("a directory");
-        let (their_in, our_out) = nix::unistd::pipe().expect("a pipe");
-        let (our_in, their_out) = nix::unistd::pipe().expect("a pipe");
+        // No other browser that a test starts meanwhile may hold an end of them.
+        let pipe = || nix::unistd::pipe2(OFlag::O_CLOEXEC).expect("a pipe");
+        let ((their_in, our_out), (our_in, their_out)) = (pipe(), pipe());
         let child = start(&profile, &their_in, &their_out);
         drop((their_in, their_out));
         let (sender, messages) = mpsc::channel();
@@ -136,6 +141,25 @@ impl Browser {
         assert!(shown.is_some(), "no `{wanted}` in:\n{seen}");
     }
 
+    /// Waits until a piece of script gives true.
+    #[track_caller]
+    pub(crate) fn until_true(&mut self, script: &str) {
+        let shown = try_eventually(LIMIT, || (self.evaluate(script) == true).then_some(()));
+        assert!(shown.is_some(), "never true: {script}; in:\n{}", self.text());
+    }
+
+    /// What makes this page hard to use, each with where it is.
+    #[track_caller]
+    pub(crate) fn barriers(&mut self) -> Vec<String> {
+        self.evaluate(&format!("{AXE};1"));
+        let found = self.evaluate(
+            "axe.run().then((it) => it.violations.flatMap((rule) => rule.nodes.map((node) => \
+             rule.id + ' at ' + node.target.join(' ') + ': ' + node.failureSummary)))",
+        );
+        let found = found.as_array().expect("a list").clone();
+        found.iter().map(ToString::to_string).collect()
+    }
+
     /// Everything that went wrong so far: script errors, console errors, refused or failed loads.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
         // An answer comes behind all that happened before.
@@ -178,13 +202,15 @@ fn start(profile: &tempfile::TempDir, commands: &OwnedFd, answers: &OwnedFd) -> 
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
+        .stderr(Stdio::null())
+        // What is started is a script that starts the browser: both are to end.
+        .process_group(0);
     // Above the numbers that the browser wants, so that neither overwrites the other.
     let high = |fd| {
         // SAFETY: the caller holds it open for the whole call.
         #[expect(unsafe_code, reason = "a descriptor by its number")]
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
-        fcntl(fd, FcntlArg::F_DUPFD(10)).expect("a descriptor")
+        fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(10)).expect("a descriptor")
     };
     let (commands, answers) = (high(commands), high(answers));
     // SAFETY: `dup2` and `close` may be called between fork and exec.
@@ -209,7 +235,9 @@ fn start(profile: &tempfile::TempDir, commands: &OwnedFd, answers: &OwnedFd) -> 
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        let _gone = self.child.kill();
+        if let Ok(group) = i32::try_from(self.child.id()) {
+            let _gone = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
         let _reaped = self.child.wait();
     }
 }

@@ -93,9 +93,8 @@ impl LogSource {
                 records.instances.contains_key(key)
                     || records.evacuating.contains_key(key)
                     || records
-                        .desired
-                        .get(&key.process_guid)
-                        .is_some_and(|lrp| key.index < lrp.instances)
+                        .desired_lrp(&key.process_guid)
+                        .is_some_and(|lrp| lrp.wants(key.index))
             }),
             Self::Task(guid) => {
                 look(desk, guid.as_str(), |records| records.tasks.contains_key(guid))
