@@ -16,6 +16,7 @@ use crate::cli;
 use crate::config::Config;
 use crate::host::{self, Companion, Led, Stop};
 use crate::http::Token;
+use crate::remote::Sign;
 use crate::{print, say};
 
 /// The only cell.
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &cli::Up, config: &Config) -> anyhow::Result<u8> {
         config: config.clone(),
         agent: Mutex::default(),
         greeting: Mutex::default(),
+        sign: Mutex::default(),
     };
     host::run_with(&host, config, Some(&up))
 }
@@ -52,6 +54,7 @@ struct Up {
     config: Config,
     agent: Mutex<Option<Agent>>,
     greeting: Mutex<JoinSet<()>>,
+    sign: Mutex<Option<Sign>>,
 }
 
 #[async_trait]
@@ -84,6 +87,7 @@ impl Companion for Up {
             ..Options::default()
         };
         let client = Client::new(&url, options)?;
+        self.put_up_sign(&url);
         let greeting = Greeting { url, token: token.clone(), demo: self.demo, began: self.began };
         self.greeting().spawn(greeting.say(client));
         Ok(())
@@ -103,6 +107,22 @@ impl Companion for Up {
 }
 
 impl Up {
+    /// Without it commands need `--url` to find us, and that is all.
+    fn put_up_sign(&self, url: &str) {
+        let sign = match Sign::put_up(&self.config.state_dir, url) {
+            Ok(Some(sign)) => sign,
+            Ok(None) => {
+                tracing::warn!("another kapell up has this state directory: give commands --url");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "commands need --url: the file `url` cannot be written");
+                return;
+            }
+        };
+        *self.sign.lock().unwrap_or_else(PoisonError::into_inner) = Some(sign);
+    }
+
     fn agent(&self) -> MutexGuard<'_, Option<Agent>> {
         self.agent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -142,7 +162,7 @@ impl Greeting {
         let try_these = if self.demo {
             "  kapell lrp list\n  kapell logs -f demo/0\n  kapell lrp scale demo 5\n"
         } else {
-            "  kapell task run --wait -- echo hello\n  kapell apply -f examples/lrp.yaml\n  kapell lrp list --watch\n"
+            "  kapell task run --wait -- echo hello\n  kapell lrp run clock -- sh -c 'while :; do date; sleep 1; done'\n  kapell logs -f clock/0\n"
         };
         print(&format!(
             "kapell is up at {url} (ready in {} ms)\n\nOpen the page:\n  {url}/?token={}\n\nTry:\n{try_these}",

@@ -62,7 +62,7 @@ pub(super) async fn dial(
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in addresses {
         if !allowed(address.ip()) {
-            let text = format!("{} must not be called", address.ip());
+            let text = format!("{} is for the machine itself only", address.ip());
             last = io::Error::new(io::ErrorKind::PermissionDenied, text);
             continue;
         }

@@ -68,6 +68,32 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Placed>, Vec<Problem>> {
     Err(reader.problems)
 }
 
+/// Everything that is wrong with a request to desire a process, each with its place.
+pub fn faults_of_lrp(json: &[u8]) -> Vec<Problem> {
+    faults(json, |reader, node| drop(read_lrp(reader, node)))
+}
+
+/// Everything that is wrong with a request for a task, each with its place.
+pub fn faults_of_task(json: &[u8]) -> Vec<Problem> {
+    faults(json, |reader, node| drop(read_task(reader, node)))
+}
+
+/// JSON is YAML as well, so one reader is enough. None are found where it is not.
+fn faults(json: &[u8], read: impl Fn(&mut Reader, &Node<'_>)) -> Vec<Problem> {
+    let Ok(nodes) =
+        std::str::from_utf8(json).map_err(drop).and_then(|text| yaml::parse(text).map_err(drop))
+    else {
+        return Vec::new();
+    };
+    let mut reader = Reader::default();
+    for node in nodes.iter().filter(|node| !node.is_null()) {
+        read(&mut reader, node);
+    }
+    reader.problems.sort_by_key(|problem| problem.span);
+    reader.problems.extend(Problem::more(reader.errors_left_out, reader.warnings_left_out));
+    reader.problems
+}
+
 fn read_document(reader: &mut Reader, node: &Node<'_>) -> Option<Placed> {
     match kind_of(reader, node)? {
         (Kind::Lrp, _) => read_lrp(reader, node),

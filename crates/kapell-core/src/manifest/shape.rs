@@ -115,6 +115,19 @@ fn shape(key: &str) -> Shape {
     }
 }
 
+/// Stands where something that is needed is missing, so that the rest can be judged too.
+fn stand_in(key: &str) -> Json {
+    let action = || serde_json::json!({"run": {"path": "missing"}});
+    match shape(key) {
+        Shape::Text => "missing".into(),
+        Shape::Whole { .. } => 1.into(),
+        Shape::Action => action(),
+        Shape::Actions => Json::Array(vec![action()]),
+        Shape::Texts | Shape::Ports | Shape::Env => Json::Array(Vec::new()),
+        Shape::Free | Shape::Ignored => Json::Object(Map::new()),
+    }
+}
+
 /// Makes JSON of a document, and remembers where each field stands.
 #[derive(Debug)]
 pub(super) struct Builder<'r> {
@@ -170,6 +183,9 @@ impl<'r> Builder<'r> {
             if let Some(value) = self.value(value, key, &path) {
                 object.insert((*key).to_owned(), value);
             }
+        }
+        for key in needed {
+            object.entry(*key).or_insert_with(|| stand_in(key));
         }
         Some(Json::Object(object))
     }

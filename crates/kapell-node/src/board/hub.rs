@@ -123,17 +123,25 @@ impl Hub {
         self.last.send_replace(None);
     }
 
+    /// Where an event stands among ours, if nothing can lie between it and them.
+    fn place(&self, id: EventId) -> Option<u64> {
+        // Nothing happened before the first leader.
+        let before_all = id == EventId { epoch: Epoch(0), number: 0 } && self.epoch == Epoch(1);
+        (before_all || id.epoch == self.epoch).then_some(id.number)
+    }
+
     pub(super) fn subscribe(self: &Arc<Self>, after: Option<EventId>) -> Subscription {
         let told = self.last.subscribe();
         let ring = self.ring();
         let (next, gap) = match after {
             None => (ring.last + 1, false),
-            Some(id) => {
-                let kept = id.epoch == self.epoch
-                    && id.number <= ring.last
-                    && id.number + 1 >= ring.first();
-                (id.number.saturating_add(1), !kept)
-            }
+            Some(id) => match self.place(id) {
+                Some(number) if number <= ring.last && number + 1 >= ring.first() => {
+                    (number + 1, false)
+                }
+                // What was missed is missed; all that is kept is still told.
+                Some(_) | None => (ring.first(), true),
+            },
         };
         drop(ring);
         Subscription { hub: Arc::clone(self), told, next, gap }
@@ -167,11 +175,14 @@ impl Subscription {
 
     fn ready(&mut self) -> Option<Next> {
         let ring = self.hub.ring();
-        if self.gap || self.next < ring.first() {
-            // Who must read everything again has no use for what came before.
+        if self.next < ring.first() {
+            // Whoever is too slow for the oldest that is kept would fall behind it again at once.
             self.gap = false;
             self.next = ring.last + 1;
             return Some(Next::Gap(self.hub.id(ring.last)));
+        }
+        if std::mem::take(&mut self.gap) {
+            return Some(Next::Gap(self.hub.id(self.next - 1)));
         }
         let event = Arc::clone(ring.get(self.next)?);
         let id = self.hub.id(self.next);

@@ -24,7 +24,8 @@ pub(super) fn result_of(key: &Key, exit: &Exit) -> RunResult {
         Key::Lrp(_) => true,
         Key::Task(_) => exit.code != Some(0) || exit.trouble.is_some(),
     };
-    let exit_code = exit.code;
+    // As shells tell it.
+    let exit_code = exit.code.or_else(|| exit.signal.map(|signal| 128 + signal));
     if exit.stopped {
         return RunResult { exit_code, ..RunResult::stopped() };
     }

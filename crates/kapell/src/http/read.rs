@@ -7,7 +7,8 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::CONTENT_TYPE;
 use hyper::{HeaderMap, StatusCode};
-use serde::de::DeserializeOwned;
+use kapell_core::source::Problem as Fault;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -73,6 +74,21 @@ impl Payload {
         parse(&self.bytes().await?)
     }
 
+    /// Reads a body of JSON. `faults` finds all that is wrong with one that is JSON and does not fit.
+    pub(super) async fn json_judged<T: DeserializeOwned>(
+        self,
+        headers: &HeaderMap,
+        faults: fn(&[u8]) -> Vec<Fault>,
+    ) -> Result<T, Box<Problem>> {
+        content_type(headers)?;
+        let bytes = self.bytes().await?;
+        parse(&bytes).map_err(|problem| {
+            let is_json = serde_json::from_slice::<IgnoredAny>(&bytes).is_ok();
+            let found = if is_json { faults(&bytes) } else { Vec::new() };
+            if found.is_empty() { problem } else { misfit(&found) }
+        })
+    }
+
     /// Reads a body of JSON, if there is a body.
     pub(super) async fn json_if_any<T: DeserializeOwned>(
         self,
@@ -101,6 +117,18 @@ fn content_type(headers: &HeaderMap) -> Result<(), Box<Problem>> {
     let text = "a body must be JSON: send `Content-Type: application/json`";
     let problem = Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", text);
     Err(problem.details(json!({ "content_type": given })))
+}
+
+/// Refuses a body for all that is wrong with it.
+fn misfit(faults: &[Fault]) -> Box<Problem> {
+    let tell = |fault: &Fault| {
+        let help = fault.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+        format!("{}{help} (line {}, column {})", fault.message, fault.span.line, fault.span.column)
+    };
+    let problems: Vec<String> = faults.iter().map(tell).collect();
+    let text = format!("it is not valid: {}", problems.join("; "));
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", text);
+    problem.details(json!({ "problems": problems }))
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Problem>> {

@@ -35,7 +35,7 @@ pub(crate) enum Command {
 /// Which host, and how to be let in.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Reach {
-    /// Where the hosts listen [env: KAPELL_URL=] [default: http://127.0.0.1:7070]
+    /// Where the hosts listen [env: KAPELL_URL=] [default: that of the `kapell up` that runs, or http://127.0.0.1:7070]
     #[arg(long, global = true, value_name = "URL[,URL]")]
     pub(crate) url: Option<String>,
     /// The token of the hosts [env: KAPELL_TOKEN=, the token itself] [default: token in the state directory]
@@ -95,6 +95,8 @@ pub(crate) enum LrpCommand {
     /// List long-running processes
     #[command(visible_alias = "ls")]
     List(Listing),
+    /// Have a command run, and keep it running
+    Run(Box<LrpRun>),
     /// Show one and its instances
     Show {
         #[arg(add = ArgValueCompleter::new(ids(Kind::Lrp)))]
@@ -114,6 +116,33 @@ pub(crate) enum LrpCommand {
         #[arg(required = true, add = ArgValueCompleter::new(ids(Kind::Lrp)))]
         process_guid: Vec<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LrpRun {
+    /// Its guid
+    pub(crate) process_guid: String,
+    /// How many instances run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) instances: u32,
+    /// The domain it belongs to
+    #[arg(long, default_value = "default")]
+    pub(crate) domain: String,
+    /// How much memory each instance needs
+    #[arg(long, value_name = "MB", default_value_t = 0)]
+    pub(crate) memory: u32,
+    /// How much disk each instance needs
+    #[arg(long, value_name = "MB", default_value_t = 0)]
+    pub(crate) disk: u32,
+    /// A variable of its environment
+    #[arg(short, long, value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub(crate) env: Vec<(String, String)>,
+    /// A port that it listens on; the one it gets is in its environment as PORT
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Vec<u16>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use super::text::{long, now};
 use crate::logger::style::Colour;
 use crate::say;
 
-const LIST: &[Column] = &[column("DOMAIN", 9, 12), column("STATE", 8, 5), column("EXPIRES", 5, 7)];
+const LIST: &[Column] = &[column("DOMAIN", 9, 12), column("STATE", 8, 5), column("EXPIRES", 5, 9)];
 
 pub(crate) async fn run(command: DomainCommand, client: &Client) -> anyhow::Result<u8> {
     match command {

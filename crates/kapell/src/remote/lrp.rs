@@ -7,6 +7,7 @@ use kapell_core::board::{ActualLrp, ActualState, DesiredLrp, DesiredUpdate};
 use serde_json::Value;
 
 use super::args::LrpCommand;
+use super::lrp_run;
 use super::show::{self, Text, View, to_value};
 use super::table::{Cell, Column, Table, coloured, column};
 use super::text::{age, instance_state, megabytes, now, or_dash, why};
@@ -34,6 +35,7 @@ const INSTANCES: &[Column] = &[
 pub(crate) async fn run(command: LrpCommand, client: &Client) -> anyhow::Result<u8> {
     match command {
         LrpCommand::List(list) => show::list(client, list, all).await,
+        LrpCommand::Run(args) => lrp_run::run(&args, client).await,
         LrpCommand::Show { process_guid, list } => {
             let guid = process_guid.as_str();
             show::list(client, list, async |client: &Client| one(client, guid).await).await

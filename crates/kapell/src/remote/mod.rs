@@ -11,8 +11,10 @@ mod filter;
 mod follower;
 mod logs;
 mod lrp;
+mod lrp_run;
 mod reach;
 mod show;
+mod sign;
 mod sink;
 mod table;
 mod target;
@@ -34,6 +36,7 @@ pub(crate) use args::{Command, Shell};
 pub(crate) use complete::{complete, completions};
 pub(crate) use reach::LOCAL;
 use reach::Resolved;
+pub(crate) use sign::Sign;
 
 /// What was asked for did not happen.
 const FAILED: u8 = 1;

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use kapell_api::client::{Client, Options, Token};
 
 use super::args::Reach;
+use super::sign::Sign;
 use crate::http;
 
 /// Where `kapell up` and `kapell host` listen unless told otherwise.
@@ -31,7 +32,7 @@ impl Resolved {
         let urls = match (&flags.url, set("KAPELL_URL")) {
             (Some(url), _) => url.clone(),
             (None, Some(url)) => url.into_string().ok().context("KAPELL_URL is not text")?,
-            (None, None) => LOCAL.to_owned(),
+            (None, None) => Sign::read(state_dir).unwrap_or_else(|| LOCAL.to_owned()),
         };
         let ca = flags.ca.clone().or_else(|| set("KAPELL_CA").map(PathBuf::from));
         let token = match (&flags.token_file, set("KAPELL_TOKEN")) {

@@ -46,7 +46,11 @@ impl View {
                 let style = Style::of_stdout();
                 match &self.text {
                     Text::Table(table) => table.render(width, style),
-                    Text::Page(page, table) => format!("{page}{}", table.render(width, style)),
+                    Text::Page(page, table) => {
+                        let width_of_lines = width.unwrap_or(usize::MAX);
+                        let lines = page.lines().map(|line| cut(line, width_of_lines) + "\n");
+                        lines.collect::<String>() + &table.render(width, style)
+                    }
                 }
             }
             Output::Json | Output::Yaml => data(&self.value, output),
@@ -153,7 +157,8 @@ impl Screen {
 
     fn note(&mut self, text: &str) {
         if self.in_place {
-            self.replace(&format!("{text}\n"), terminal().unwrap_or((80, 24)));
+            let size = terminal().unwrap_or((80, 24));
+            self.replace(&cut(text, size.0), size);
         } else {
             say(&format!("{text}\n"));
         }
@@ -173,6 +178,7 @@ impl Screen {
         self.drawn = lines.len() + usize::from(more.is_some());
         let lines: String =
             lines.into_iter().map(str::to_owned).chain(more).map(|line| line + "\n").collect();
-        print(&format!("{up}\r\x1b[J{lines}"));
+        // As one frame: nobody sees half of it.
+        print(&format!("\x1b[?2026h{up}\r\x1b[J{lines}\x1b[?2026l"));
     }
 }

@@ -16,7 +16,7 @@ const LIST: &[Column] = &[
     column("DOMAIN", 2, 6),
     column("CELL", 4, 8),
     column("AGE", 5, 4),
-    column("RESULT", 7, 16),
+    column("RESULT", 7, 12),
 ];
 const FIELDS: &[Column] = &[column("FIELD", 9, 8), column("VALUE", 8, 12)];
 

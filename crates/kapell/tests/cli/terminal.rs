@@ -1,6 +1,6 @@
 //! The live tree, in a real pseudo-terminal.
 
-mod pty;
+pub(crate) mod pty;
 
 use std::path::Path;
 use std::process::Command;

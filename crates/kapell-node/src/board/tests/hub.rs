@@ -71,12 +71,28 @@ async fn what_cannot_be_resumed_begins_with_a_gap() {
     publish(&hub, KEPT + 2);
     let last = u64::try_from(KEPT).unwrap() + 2;
     let other = EventId { epoch: Epoch(6), number: last };
-    for after in [other, id(0), id(1), id(last + 1)] {
+    for after in [other, id(0), id(1), id(last + 1), id(u64::MAX)] {
         let mut watcher = hub.subscribe(Some(after));
-        assert_eq!(next(&mut watcher).await, format!("gap 7-{last}"), "after {after}");
+        assert_eq!(next(&mut watcher).await, "gap 7-2", "after {after}");
+        for number in 3..=last {
+            assert_eq!(next(&mut watcher).await, format!("7-{number}"), "after {after}");
+        }
     }
     let mut oldest = hub.subscribe(Some(id(2)));
     assert_eq!(next(&mut oldest).await, "7-3");
+}
+
+#[tokio::test]
+async fn nothing_is_missed_by_who_asks_for_all_that_ever_happened() {
+    let before_all = EventId { epoch: Epoch(0), number: 0 };
+    let first = Arc::new(Hub::new(Epoch(1)));
+    publish(&first, 2);
+    assert_eq!(next(&mut first.subscribe(Some(before_all))).await, "1-1");
+    let second = Arc::new(Hub::new(Epoch(2)));
+    publish(&second, 1);
+    let mut watcher = second.subscribe(Some(before_all));
+    assert_eq!(next(&mut watcher).await, "gap 2-0");
+    assert_eq!(next(&mut watcher).await, "2-1");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use hyper::HeaderMap;
 use hyper::StatusCode;
 use kapell_core::board::LrpKey;
 use kapell_core::seams::Timestamp;
+use kapell_core::source::Problem as Fault;
 use serde::de::DeserializeOwned;
 
 use super::super::answer::Problem;
@@ -46,6 +47,16 @@ impl Call {
     pub(super) async fn json<T: DeserializeOwned>(self) -> Result<(T, Asked), Box<Problem>> {
         let Self { desk, params, query, headers, payload, .. } = self;
         let body = payload.json(&headers).await?;
+        Ok((body, Asked { desk, params, query }))
+    }
+
+    /// The same, with all that is wrong with a body that does not fit.
+    pub(super) async fn json_judged<T: DeserializeOwned>(
+        self,
+        faults: fn(&[u8]) -> Vec<Fault>,
+    ) -> Result<(T, Asked), Box<Problem>> {
+        let Self { desk, params, query, headers, payload, .. } = self;
+        let body = payload.json_judged(&headers, faults).await?;
         Ok((body, Asked { desk, params, query }))
     }
 

@@ -8,6 +8,7 @@ use kapell_core::board::{
     DesiredLrp, DesiredUpdate, Domain, InstanceGuid, ProcessGuid, Refusal, Request, TaskDefinition,
     TaskGuid,
 };
+use kapell_core::manifest;
 use kapell_core::seams::Ids;
 use kapell_core::workflow::parse_duration;
 use kapell_node::board::Declined;
@@ -43,7 +44,7 @@ pub(super) async fn set_domain(call: Call) -> Answered {
 
 pub(super) async fn desire(call: Call) -> Answered {
     let now = call.now;
-    let (lrp, asked) = call.json::<DesiredLrp>().await?;
+    let (lrp, asked) = call.json_judged::<DesiredLrp>(manifest::faults_of_lrp).await?;
     let place = format!("/v1/desired-lrps/{}", lrp.process_guid);
     let done = asked.desk.ask(Request::Desire(Box::new(lrp))).await.map_err(declined)?;
     Ok(reply(done, &place, now))
@@ -65,7 +66,8 @@ pub(super) async fn remove(call: Call) -> Answered {
 
 pub(super) async fn create_task(call: Call, ids: &dyn Ids) -> Answered {
     let now = call.now;
-    let (mut definition, asked) = call.json::<TaskDefinition>().await?;
+    let (mut definition, asked) =
+        call.json_judged::<TaskDefinition>(manifest::faults_of_task).await?;
     if definition.task_guid.as_str().is_empty() {
         definition.task_guid = TaskGuid::new(format!("{:016x}{:016x}", ids.draw(), ids.draw()));
     }

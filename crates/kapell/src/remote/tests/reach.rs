@@ -6,6 +6,7 @@ use kapell_api::client::Token;
 
 use super::super::args::Reach;
 use super::super::reach::{LOCAL, Resolved};
+use super::super::sign::Sign;
 
 fn resolve(flags: &Reach, dir: &Path, env: &[(&str, &str)]) -> anyhow::Result<Resolved> {
     Resolved::new(flags, dir, |name| {
@@ -59,4 +60,22 @@ fn a_token_that_others_can_read_is_refused() {
     let flags = Reach { token_file: Some(dir.path().join("none")), ..Reach::default() };
     let error = resolve(&flags, dir.path(), &[]).unwrap_err();
     assert!(error.to_string().contains("there is no token at"), "{error}");
+}
+
+/// A sign is believed while somebody holds it, and only then.
+#[test]
+fn a_platform_that_runs_is_found_by_its_sign() {
+    let dir = tempfile::tempdir().unwrap();
+    let urls = || resolve(&Reach::default(), dir.path(), &[]).unwrap().urls;
+    let sign = Sign::put_up(dir.path(), "http://127.0.0.1:7999").unwrap().unwrap();
+    assert_eq!(urls(), "http://127.0.0.1:7999");
+    assert!(Sign::put_up(dir.path(), "http://127.0.0.1:8000").unwrap().is_none(), "it stands");
+    assert_eq!(urls(), "http://127.0.0.1:7999");
+    let by_env = resolve(&Reach::default(), dir.path(), &[("KAPELL_URL", "http://a")]).unwrap();
+    assert_eq!(by_env.urls, "http://a");
+    drop(sign);
+    assert_eq!(urls(), LOCAL);
+    // Left behind by one that was killed.
+    std::fs::write(dir.path().join("url"), "http://127.0.0.1:7999\n").unwrap();
+    assert_eq!(urls(), LOCAL);
 }

@@ -1,6 +1,20 @@
 //! `kapell up`, hosts and cells, each test with real processes.
 
+mod api;
+mod api_callbacks;
+mod api_lists;
+mod api_logs;
+mod api_openapi;
+mod api_validation;
 mod browser;
+mod commands;
+mod commands_completion;
+mod commands_logs;
+mod commands_reach;
+mod commands_screen;
+mod commands_task;
+mod commands_wait;
+mod events;
 mod fleet;
 mod kills;
 mod life;

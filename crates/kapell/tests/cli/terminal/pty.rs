@@ -15,13 +15,13 @@ const SCROLLBACK: usize = 1_000;
 const FRAME: &[u8] = b"\x1b[?2026h";
 
 /// A terminal in which a command runs.
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     master: Box<dyn MasterPty + Send>,
     child: Box<dyn Child + Send + Sync>,
     chunks: Receiver<Vec<u8>>,
     parser: vt100::Parser,
     /// Everything that was ever written.
-    pub(super) raw: Vec<u8>,
+    pub(crate) raw: Vec<u8>,
 }
 
 fn size(rows: u16, cols: u16) -> PtySize {
@@ -35,7 +35,7 @@ fn parser(rows: u16, cols: u16) -> vt100::Parser {
 
 impl Terminal {
     /// Runs a shell command in `dir`, on a terminal of this size.
-    pub(super) fn run(
+    pub(crate) fn run(
         dir: &Path,
         script: &str,
         env: &[(&str, &str)],
@@ -77,13 +77,13 @@ impl Terminal {
 
     /// Waits until the rows of the screen show what is wanted.
     #[track_caller]
-    pub(super) fn until(&mut self, what: &str, shows: impl Fn(&[String]) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, shows: impl Fn(&[String]) -> bool) {
         self.until_it(what, |terminal| shows(&terminal.rows()));
     }
 
     /// Waits until the terminal is as it is wanted.
     #[track_caller]
-    pub(super) fn until_it(&mut self, what: &str, shows: impl Fn(&Self) -> bool) {
+    pub(crate) fn until_it(&mut self, what: &str, shows: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         // Between frames only: the middle of one is nothing that a person sees.
         while !(self.is_between_frames() && shows(self)) {
@@ -101,7 +101,7 @@ impl Terminal {
 
     /// Waits for a number of further frames, and checks the screen after each.
     #[track_caller]
-    pub(super) fn frames(&mut self, number: usize, check: impl Fn(&[String])) {
+    pub(crate) fn frames(&mut self, number: usize, check: impl Fn(&[String])) {
         for _ in 0..number {
             let before = self.drawn();
             let deadline = Instant::now() + PATIENCE;
@@ -124,12 +124,12 @@ impl Terminal {
     }
 
     /// What the screen shows, without trailing blanks and empty rows.
-    pub(super) fn rows(&self) -> Vec<String> {
+    pub(crate) fn rows(&self) -> Vec<String> {
         trimmed(self.parser.screen().rows(0, u16::MAX))
     }
 
     /// What the screen shows, after all that has scrolled away.
-    pub(super) fn everything(&mut self) -> Vec<String> {
+    pub(crate) fn everything(&mut self) -> Vec<String> {
         trimmed(self.lines().into_iter().map(|(row, _)| row))
     }
 
@@ -148,12 +148,12 @@ impl Terminal {
         lines
     }
 
-    pub(super) fn screen(&self) -> &vt100::Screen {
+    pub(crate) fn screen(&self) -> &vt100::Screen {
         self.parser.screen()
     }
 
     /// Whether the row that holds this text or a later one is too long for the screen.
-    pub(super) fn wraps_below(&self, text: &str) -> bool {
+    pub(crate) fn wraps_below(&self, text: &str) -> bool {
         let screen = self.parser.screen();
         let rows = screen.rows(0, u16::MAX).zip(0..).skip_while(|(row, _)| !row.contains(text));
         rows.into_iter().any(|(_, at)| screen.row_wrapped(at))
@@ -161,7 +161,7 @@ impl Terminal {
 
     /// Resizes the terminal like those in use do: lines that are too long are wrapped, and rows
     /// that scrolled away come back when there is room.
-    pub(super) fn resize(&mut self, rows: u16, cols: u16) {
+    pub(crate) fn resize(&mut self, rows: u16, cols: u16) {
         let cursor = self.parser.screen().cursor_position();
         let first = self.parser.screen().scrollback_len();
         let mut lines = self.lines();
@@ -183,14 +183,14 @@ impl Terminal {
     }
 
     /// Types on the keyboard.
-    pub(super) fn types(&self, keys: &[u8]) {
+    pub(crate) fn types(&self, keys: &[u8]) {
         let mut writer = self.master.take_writer().expect("a keyboard");
         writer.write_all(keys).expect("it is read");
     }
 
     /// Reads until the end, and answers the exit code.
     #[track_caller]
-    pub(super) fn end(&mut self) -> u32 {
+    pub(crate) fn end(&mut self) -> u32 {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
