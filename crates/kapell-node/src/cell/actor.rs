@@ -15,7 +15,7 @@ use super::entry::Entry;
 use super::evacuation::Evacuation;
 use super::job::{self, Done};
 use super::rep::{Effect, Read, Rep, Told};
-use super::timers::{PollTimer, PresenceTimer};
+use super::timers::{PollTimer, PresenceTimer, Standing};
 use super::{End, Shared};
 use crate::link::LinkError;
 
@@ -204,12 +204,15 @@ impl Actor {
 
     fn present_if_due(&mut self, rep: &Rep, now: Moment) {
         let over = self.evacuation.is_leaving() || rep.end == Some(End::LeaveRunning);
-        if self.presence.under_way || over || now < self.presence.due {
+        let evacuating = rep.evacuating || rep.end.is_some();
+        let due = now >= self.presence.due || evacuating != self.presence.evacuating;
+        if self.presence.under_way || over || !due {
             return;
         }
         self.presence.under_way = true;
+        self.presence.evacuating = evacuating;
         let mut presence = self.shared.presence.clone();
-        presence.evacuating = rep.evacuating || rep.end.is_some();
+        presence.evacuating = evacuating;
         let board = Arc::clone(&self.shared.board);
         self.jobs.spawn(async move {
             let welcome = board.present(&presence).await;
@@ -302,13 +305,12 @@ impl Actor {
         self.presence.under_way = false;
         match welcome {
             Ok(welcome) => {
-                if welcome.epoch > rep.epoch {
+                rep.epoch = rep.epoch.max(welcome.epoch);
+                let standing = self.presence.welcomed(sent, welcome.epoch, welcome.ttl_ms);
+                if standing == Standing::New {
                     tracing::info!(cell = %self.shared.id, epoch = welcome.epoch.0, "present");
-                    rep.epoch = welcome.epoch;
-                    // Another board may have other records.
                     rep.ask(Read::Now);
                 }
-                self.presence.welcomed(sent, welcome.ttl_ms);
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot tell the board that this cell is here, will try again");

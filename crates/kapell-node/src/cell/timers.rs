@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use kapell_core::seams::Moment;
+use kapell_core::seat::Epoch;
 
 use super::settings::CellSettings;
 
@@ -52,9 +53,22 @@ impl PollTimer {
 pub(super) struct PresenceTimer {
     pub(super) due: Moment,
     pub(super) under_way: bool,
+    /// What was said last of taking no more work, which is news that does not wait.
+    pub(super) evacuating: bool,
     every: Duration,
     wait: Duration,
     first_wait: Duration,
+    /// Whose board has welcomed us, and until when it takes us to be there.
+    welcome: Option<(Epoch, Moment)>,
+}
+
+/// What a welcome tells a cell of where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It was there all the time.
+    Known,
+    /// The board has not seen it before, or took it to be gone: its records may be others now.
+    New,
 }
 
 impl PresenceTimer {
@@ -62,18 +76,24 @@ impl PresenceTimer {
         Self {
             due: now,
             under_way: false,
+            evacuating: false,
             every: settings.present_every,
             wait: settings.first_retry,
             first_wait: settings.first_retry,
+            welcome: None,
         }
     }
 
-    pub(super) fn welcomed(&mut self, sent: Moment, ttl_ms: u64) {
+    pub(super) fn welcomed(&mut self, sent: Moment, epoch: Epoch, ttl_ms: u64) -> Standing {
+        let ttl = Duration::from_millis(ttl_ms);
         if ttl_ms > 0 {
-            self.every = Duration::from_millis(ttl_ms / 3).max(Duration::from_millis(1));
+            self.every = (ttl / 3).max(Duration::from_millis(1));
         }
         self.wait = self.first_wait;
         self.due = sent.after(self.every);
+        let before = self.welcome.replace((epoch, sent.after(ttl)));
+        let known = before.is_some_and(|(same, until)| same == epoch && sent < until);
+        if known { Standing::Known } else { Standing::New }
     }
 
     pub(super) fn failed(&mut self, now: Moment) {

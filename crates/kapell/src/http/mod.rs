@@ -133,7 +133,7 @@ pub(crate) enum Error {
     )]
     NeedsTls { address: SocketAddr },
     #[error(
-        "`{address}` is taken by another process: stop it, or give another address by --listen"
+        "`{address}` is taken by another process: stop it, or listen elsewhere by --listen (`kapell up`: --port)"
     )]
     InUse { address: SocketAddr },
     #[error("cannot listen on `{address}`")]

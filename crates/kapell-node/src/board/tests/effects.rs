@@ -50,9 +50,8 @@ async fn orders_to_a_silent_cell_are_given_up() {
     let figures = show.board.figures();
     let failed = figures.iter().find(|it| it.name == "kapell_cell_orders_failed_total").unwrap();
     assert_eq!(failed.value.to_string(), "100");
-    // Once it answers again, convergence makes up for it.
+    // Once it answers again, it is told again, whether or not the domain is fresh.
     theatre.cells.behave("c", Manner::Good);
-    show.board.ask(super::theatre::set_domain("d")).await.unwrap();
     let keep = async {
         loop {
             show.board.present(presence("c"));

@@ -93,7 +93,8 @@ async fn a_taken_address_is_named() {
     let host = Host::start(0xb).await;
     let at = host.at();
     let Err(error) = Host::open(0xc, LIMITS, listen(&at.to_string())).await else { panic!() };
-    let want =
-        format!("`{at}` is taken by another process: stop it, or give another address by --listen");
+    let want = format!(
+        "`{at}` is taken by another process: stop it, or listen elsewhere by --listen (`kapell up`: --port)"
+    );
     assert_eq!(error.to_string(), want);
 }

@@ -6,7 +6,7 @@ mod damage;
 mod direct;
 mod failover;
 mod faults;
-mod proxy;
+pub(crate) mod proxy;
 mod servers;
 mod shutdown;
 mod transfer;

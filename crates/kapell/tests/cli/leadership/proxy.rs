@@ -13,6 +13,8 @@ pub(crate) enum Mode {
     Pass,
     /// Connections are taken and stand, but nothing moves; it does once this is over.
     Hang,
+    /// What is asked arrives, and instead of an answer the connection is cut.
+    Mute,
     /// Connections are cut, and new ones refused.
     Cut,
 }
@@ -60,6 +62,10 @@ impl Proxy {
         url.replace(&self.shared.server, &self.address.to_string())
     }
 
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
     pub(crate) fn set(&self, mode: Mode) {
         let mut state = self.shared.state();
         state.mode = mode;
@@ -91,7 +97,7 @@ impl Shared {
     fn may_pass(&self) -> bool {
         let state = self.state();
         let state = self.changed.wait_while(state, |state| state.mode == Mode::Hang);
-        state.expect("nobody panics while it is locked").mode == Mode::Pass
+        matches!(state.expect("nobody panics while it is locked").mode, Mode::Pass | Mode::Mute)
     }
 
     /// Takes note of a connection, or drops it.
@@ -101,11 +107,11 @@ impl Shared {
         if state.mode == Mode::Cut {
             return;
         }
-        for (from, to) in [(&client, &server), (&server, &client)] {
+        for (from, to, answers) in [(&client, &server, false), (&server, &client, true)] {
             let from = from.try_clone().expect("a handle");
             let to = to.try_clone().expect("a handle");
             let shared = Arc::clone(self);
-            std::thread::spawn(move || pump(&shared, from, to));
+            std::thread::spawn(move || pump(&shared, from, to, answers));
         }
         state.connections.extend([client, server]);
     }
@@ -127,8 +133,8 @@ fn accept(shared: &Arc<Shared>, first: TcpListener, address: SocketAddr) {
         match (&listener, mode) {
             _ if ended => return,
             (_, Mode::Cut) => listener = None,
-            (None, Mode::Pass | Mode::Hang) => listener = Some(listen(address)),
-            (Some(open), Mode::Pass | Mode::Hang) => match open.accept() {
+            (None, Mode::Pass | Mode::Hang | Mode::Mute) => listener = Some(listen(address)),
+            (Some(open), Mode::Pass | Mode::Hang | Mode::Mute) => match open.accept() {
                 Ok((client, _)) => {
                     client.set_nonblocking(false).expect("a connection that blocks");
                     shared.take(client);
@@ -142,9 +148,13 @@ fn accept(shared: &Arc<Shared>, first: TcpListener, address: SocketAddr) {
     }
 }
 
-fn pump(shared: &Shared, mut from: TcpStream, mut to: TcpStream) {
+fn pump(shared: &Shared, mut from: TcpStream, mut to: TcpStream, answers: bool) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
+        if answers && shared.state().mode == Mode::Mute {
+            let _cut = from.shutdown(Shutdown::Both);
+            break;
+        }
         if !shared.may_pass() || to.write_all(&buffer[..length]).is_err() {
             break;
         }

@@ -1,26 +1,23 @@
-//! kill -9 of everything: what was acknowledged is there, and what ran goes on running.
+//! kill -9 of hosts under load: what was acknowledged is there, and what ran goes on running.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::Site;
-use super::fleet::Fleet;
+use super::chance::Chance;
+use super::fleet::{Fleet, counts_itself, guids, guids_of_processes, pids, starts};
 use super::life::STAYS;
-use super::site::ask;
+use super::load::Load;
 use crate::bench::skip;
 use crate::leadership::cluster::Kind;
+use crate::leadership::rounds;
 use crate::running::send;
 
-fn guids(all: &[Value]) -> BTreeSet<String> {
-    all.iter().map(|lrp| lrp["instance_guid"].as_str().expect("a guid").to_owned()).collect()
-}
-
-fn pids(all: &[crate::census::Process]) -> BTreeSet<i32> {
-    all.iter().map(|process| process.pid).collect()
-}
+const WRITERS: usize = 4;
+/// The load that must have got through before the next kill.
+const SOME: usize = 60;
 
 #[test]
 fn work_goes_on_while_the_whole_platform_is_killed_and_started() {
@@ -28,7 +25,7 @@ fn work_goes_on_while_the_whole_platform_is_killed_and_started() {
     site.desire("web", 4, STAYS);
     let before = guids(&site.all_run("web", 4));
     let processes = pids(&site.work());
-    for _ in 0..3 {
+    for _ in 0..rounds(3) {
         site.kill();
         assert_eq!(pids(&site.work()), processes, "nothing stops with the platform");
         site.start(&[]);
@@ -38,158 +35,105 @@ fn work_goes_on_while_the_whole_platform_is_killed_and_started() {
     assert!(site.instances("web").iter().all(|lrp| lrp["crash_count"] == 0));
 }
 
-#[test]
-fn every_acknowledged_write_is_there_after_the_host_was_killed_under_load() {
-    let mut site = Site::up();
-    let (port, token) = (site.port, site.token());
-    let stop = AtomicBool::new(false);
-    let bodies: Vec<Value> =
-        (0..4).map(|writer| site.lrp(&format!("w{writer}"), 0, STAYS)).collect();
-    let acknowledged: Vec<String> = std::thread::scope(|scope| {
-        let (token, stop) = (&token, &stop);
-        let writers: Vec<_> = bodies
-            .into_iter()
-            .enumerate()
-            .map(|(writer, mut body)| {
-                scope.spawn(move || {
-                    let mut done = Vec::new();
-                    for number in 0.. {
-                        if stop.load(Ordering::Relaxed) {
-                            break;
-                        }
-                        let guid = format!("w{writer}-{number}");
-                        body["process_guid"] = guid.clone().into();
-                        match ask(port, token, "POST", "/v1/desired-lrps", Some(&body)) {
-                            Some(answer) if answer.status == 201 => done.push(guid),
-                            Some(_) => {}
-                            None => break,
-                        }
-                    }
-                    done
-                })
-            })
-            .collect();
-        site.until("some load", || {
-            let list = site.try_ask("GET", "/v1/desired-lrps", None)?.json();
-            (list.as_array()?.len() > 200).then_some(())
-        });
-        site.kill();
-        stop.store(true, Ordering::Relaxed);
-        writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect()
-    });
-    site.start(&[]);
-    let list = site.get("/v1/desired-lrps");
-    let there: BTreeSet<&str> = list
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|it| it["process_guid"].as_str())
-        .collect();
-    let missing: Vec<&String> =
-        acknowledged.iter().filter(|it| !there.contains(it.as_str())).collect();
-    assert!(missing.is_empty(), "{} of {} lost: {missing:?}", missing.len(), acknowledged.len());
-}
-
-fn a_standby_goes_on(kind: Kind, name: &str) {
-    let mut fleet = match Fleet::new(kind, 2) {
+/// Hosts die again and again while clients write and instances run.
+fn hosts_die_under_load(kind: Kind, hosts: usize, kills: usize, name: &str) {
+    let mut fleet = match Fleet::new(kind, hosts) {
         Ok(fleet) => fleet,
         Err(reason) => return skip(&format!("platform::kills::{name}"), &reason),
     };
-    fleet.ask("POST", "/v1/desired-lrps", Some(&fleet.lrp("web", 3, STAYS))).expect(201);
+    let mut chance = Chance::new();
+    let traces = fleet.traces();
+    let script = format!("{}; exec sleep 1000", counts_itself(&traces, "web"));
+    fleet.desire("web", 3, &script);
     let before = guids(&fleet.all_run("web", 3));
+    fleet.until("all to have counted", || (starts(&traces, "web") == 3).then_some(()));
     let processes = pids(&fleet.work());
-    let mut acknowledged = Vec::new();
-    for number in 0..50 {
-        let guid = format!("more-{number}");
-        let lrp = fleet.lrp(&guid, 0, STAYS);
-        if fleet.try_ask("POST", "/v1/desired-lrps", Some(&lrp)).is_some_and(|it| it.status == 201)
-        {
-            acknowledged.push(guid);
-        }
+    let mut load = Load::start(WRITERS, &fleet.ports(), &fleet.token());
+    for _ in 0..rounds(kills) {
+        let enough = load.count() + SOME;
+        fleet.until("the writers to go on", || (load.count() >= enough).then_some(()));
+        chance.moment(Duration::from_millis(100));
+        fleet.kill_leader();
+        assert_eq!(pids(&fleet.work()), processes, "nothing stops with its host");
+        fleet.start_hosts();
     }
-    assert_eq!(acknowledged.len(), 50);
-    fleet.hosts.remove(0).kill();
-    assert_eq!(guids(&fleet.all_run("web", 3)), before, "the same instances");
-    for guid in acknowledged {
-        fleet.ask("GET", &format!("/v1/desired-lrps/{guid}"), None).expect(200);
-    }
-    // The new leader has them grow, on the same cell.
-    fleet
-        .ask("PATCH", "/v1/desired-lrps/web", Some(&serde_json::json!({"instances": 5})))
-        .expect(200);
-    let after = guids(&fleet.all_run("web", 5));
-    assert!(after.is_superset(&before));
+    let enough = load.count() + SOME;
+    fleet.until("the writers to go on", || (load.count() >= enough).then_some(()));
+    load.end();
+    load.check(&fleet.get("/v1/desired-lrps"));
+    let after = fleet.all_run("web", 3);
+    assert_eq!(guids(&after), before, "the same instances");
+    assert!(after.iter().all(|lrp| lrp["crash_count"] == 0), "{after:?}");
+    // Whoever leads now has them grow, on the same cell.
+    fleet.scale("web", 5);
+    assert!(guids(&fleet.all_run("web", 5)).is_superset(&before));
+    fleet.until("the new ones to have counted", || (starts(&traces, "web") == 5).then_some(()));
     assert!(pids(&fleet.work()).is_superset(&processes), "none stopped");
-    assert_eq!(fleet.work().len(), 5, "none ran twice");
+    assert_eq!(guids_of_processes(&fleet.work()).len(), 5, "none runs twice");
 }
 
 #[test]
-fn a_standby_on_etcd_goes_on_where_the_leader_was_killed() {
-    a_standby_goes_on(Kind::Etcd, "a_standby_on_etcd_goes_on_where_the_leader_was_killed");
+fn hosts_on_the_embedded_store_are_killed_under_load_and_nothing_is_lost() {
+    hosts_die_under_load(Kind::File, 1, 5, "embedded");
 }
 
 #[test]
-fn a_standby_on_postgres_goes_on_where_the_leader_was_killed() {
-    a_standby_goes_on(Kind::Postgres, "a_standby_on_postgres_goes_on_where_the_leader_was_killed");
+fn hosts_on_etcd_are_killed_under_load_and_nothing_is_lost() {
+    let name = "hosts_on_etcd_are_killed_under_load_and_nothing_is_lost";
+    hosts_die_under_load(Kind::Etcd, 2, 3, name);
 }
 
 #[test]
-fn a_killed_agent_loses_neither_work_nor_logs_nor_the_exit_status() {
-    let mut fleet = Fleet::new(Kind::File, 1).expect("no server is needed");
-    let counts = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done";
-    fleet.ask("POST", "/v1/desired-lrps", Some(&fleet.lrp("counts", 1, counts))).expect(201);
-    let end = fleet.cluster.bench.path("end");
-    let ends = format!("while [ ! -e {} ]; do sleep 0.02; done; exit 9", end.display());
-    open(&fleet);
-    fleet.ask("POST", "/v1/desired-lrps", Some(&fleet.lrp("ends", 1, &ends))).expect(201);
-    let before = guids(&fleet.all_run("counts", 1));
-    fleet.all_run("ends", 1);
-    fleet.kill_cell(0);
-    fleet.cluster.bench.write("end", "");
-    // Only the counting one is left: the other ended while nobody watched but its shim.
-    let gone = crate::bench::try_eventually(crate::bench::LIMIT, || {
-        let left = fleet.work().iter().filter(|process| process.name == "sh").count();
-        (left == 1).then_some(())
-    });
-    assert!(gone.is_some(), "{:?}", fleet.work());
-    fleet.start_cell(0);
-    let crashed = crate::bench::eventually("the crash to be known", || {
-        let all = fleet.ask("GET", "/v1/actual-lrps?process_guid=ends", None).json();
-        all[0]["crash_count"].as_u64().filter(|count| *count >= 1)?;
-        Some(all[0].clone())
-    });
-    assert_eq!(crashed["crash_reason"], "Exited with status 9");
-    assert_eq!(guids(&fleet.all_run("counts", 1)), before);
-    let log = fleet.ask("GET", "/v1/logs/lrp/counts/0", None).expect(200).body;
-    let numbers: Vec<u64> = log.lines().filter_map(|line| line.parse().ok()).collect();
-    let whole: Vec<u64> = (1..=numbers.len() as u64).collect();
-    assert!(numbers.len() > 10 && numbers == whole, "{numbers:?}");
+fn hosts_on_postgres_are_killed_under_load_and_nothing_is_lost() {
+    let name = "hosts_on_postgres_are_killed_under_load_and_nothing_is_lost";
+    hosts_die_under_load(Kind::Postgres, 2, 3, name);
 }
 
-/// Work may run as another user, and looks for a file here.
-fn open(fleet: &Fleet) {
-    use std::os::unix::fs::PermissionsExt as _;
-    let all = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(fleet.cluster.bench.dir(), all).expect("our own");
+#[test]
+fn the_whole_platform_is_killed_under_load_and_nothing_is_lost() {
+    let mut site = Site::up();
+    let mut chance = Chance::new();
+    let mut load = Load::start(WRITERS, &[site.port], &site.token());
+    for _ in 0..rounds(4) {
+        let enough = load.count() + SOME;
+        site.until("the writers to go on", || (load.count() >= enough).then_some(()));
+        chance.moment(Duration::from_millis(100));
+        site.kill();
+        site.start(&[]);
+    }
+    load.end();
+    load.check(&site.get("/v1/desired-lrps"));
 }
 
 #[test]
 fn host_and_agent_killed_together_find_everything_again() {
     let mut fleet = Fleet::new(Kind::File, 1).expect("no server is needed");
-    fleet.ask("POST", "/v1/desired-lrps", Some(&fleet.lrp("web", 3, STAYS))).expect(201);
+    let mut chance = Chance::new();
+    fleet.desire("web", 3, STAYS);
     let before = guids(&fleet.all_run("web", 3));
     let processes = pids(&fleet.work());
-    let host = fleet.hosts.remove(0);
-    let address = host.address.clone();
-    host.kill();
-    fleet.kill_cell(0);
+    for round in 0..rounds(3) {
+        // At any moment of its finding out how things stand.
+        chance.moment(Duration::from_millis(100));
+        fleet.kill_leader();
+        fleet.kill_cell(0);
+        assert_eq!(pids(&fleet.work()), processes);
+        // Whichever comes first.
+        if round % 2 == 0 {
+            fleet.start_hosts();
+            fleet.begin_cell(0);
+        } else {
+            fleet.begin_cell(0);
+            fleet.start_hosts();
+        }
+    }
+    let after = fleet.all_run("web", 3);
+    assert_eq!(guids(&after), before);
+    assert!(after.iter().all(|lrp| lrp["crash_count"] == 0), "{after:?}");
     assert_eq!(pids(&fleet.work()), processes);
-    let mut host = fleet.cluster.host_at(&fleet.cluster.url, &address, &address, &[]);
-    host.leads(1);
-    fleet.hosts.push(host);
-    fleet.start_cell(0);
-    assert_eq!(guids(&fleet.all_run("web", 3)), before);
-    assert_eq!(pids(&fleet.work()), processes);
+    // And they are not only known but kept: what is not desired goes.
+    fleet.scale("web", 1);
+    fleet.until("two to be gone", || (fleet.work().len() == 1).then_some(()));
 }
 
 #[test]
@@ -207,29 +151,70 @@ fn a_killed_shim_is_a_crash_with_a_reason_and_leaves_nothing_behind() {
         (all.len() == 1 && all[0]["state"] == "RUNNING" && guids(&all) != before).then_some(all)
     });
     let reason = after[0]["crash_reason"].as_str().expect("a reason");
-    assert!(reason.contains("shim"), "{reason}");
+    assert!(reason.contains("its shim was killed"), "{reason}");
+    site.explains("lrp/web/0", "its shim was killed");
     site.until("the old ones to be gone", || pids(&site.work()).is_disjoint(&old).then_some(()));
 }
 
-#[test]
-fn after_everything_was_killed_the_desired_state_comes_back() {
+/// A reboot as far as anybody here can tell: nothing is left alive, and `boots` says whether the
+/// machine also calls itself newly started.
+fn everything_is_killed(boots: bool) {
     let mut site = Site::up();
+    let traces = site.traces();
     site.desire("web", 3, STAYS);
+    let script = format!("{}; exec sleep 1000", counts_itself(&traces, "runs"));
+    site.ask("POST", "/v1/tasks", Some(&site.task("runs", &script))).expect(201);
     site.all_run("web", 3);
+    site.until("the task to run", || (starts(&traces, "runs") == 1).then_some(()));
     let before = pids(&site.work());
     site.kill();
     for process in site.shims().iter().chain(&site.work()) {
         send(process.pid, Signal::SIGKILL);
     }
-    site.until("all to be dead", || {
-        (site.work().is_empty() && site.shims().is_empty()).then_some(())
-    });
+    site.until_dead();
+    if boots {
+        name_another_boot(&site.dir().join("cell/containers"));
+    }
     site.start(&[]);
-    let all = site.until("three others", || {
+    site.until("three others", || {
         let all = site.instances("web");
         let fine = all.len() == 3 && all.iter().all(|lrp| lrp["state"] == "RUNNING");
-        (fine && site.work().len() == 3).then_some(all)
+        (fine && site.work().len() == 3).then_some(())
     });
-    assert_eq!(all.len(), 3);
     assert!(pids(&site.work()).is_disjoint(&before));
+    let done = site.completed("runs");
+    assert_eq!(done["failed"], true, "{done}");
+    let reason = done["failure_reason"].as_str().unwrap_or_default().to_owned();
+    let told = if boots { "container is gone" } else { "its shim was killed" };
+    assert!(reason.contains(told), "{reason}");
+    site.explains("task/runs", told);
+    assert_eq!(starts(&traces, "runs"), 1, "a task never runs twice");
+}
+
+/// Has every container say that it is from an earlier life of the machine.
+fn name_another_boot(containers: &std::path::Path) {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
+    let boot = boot.trim().to_owned();
+    let other = "00000000-0000-4000-8000-000000000000";
+    for entry in std::fs::read_dir(containers).expect("containers").flatten() {
+        let path = entry.path().join("spec");
+        let text = std::fs::read_to_string(&path).expect("a spec");
+        assert!(text.contains(&boot), "{text}");
+        std::fs::write(path, text.replace(&boot, other)).expect("our own");
+    }
+}
+
+#[test]
+fn after_everything_was_killed_the_desired_state_comes_back() {
+    everything_is_killed(false);
+}
+
+#[test]
+fn after_the_machine_was_started_anew_the_desired_state_comes_back() {
+    everything_is_killed(true);
+}
+
+/// What a client is told of a process, of which nothing must be twice.
+pub(crate) fn crash_counts(all: &[Value]) -> Vec<u64> {
+    all.iter().filter_map(|lrp| lrp["crash_count"].as_u64()).collect()
 }

@@ -140,6 +140,55 @@ impl Site {
         })
     }
 
+    pub(crate) fn task(&self, guid: &str, script: &str) -> Value {
+        json!({
+            "task_guid": guid,
+            "domain": "test",
+            "action": {"run": {"path": "/bin/sh", "args": ["-c", script]}},
+            "env": [{"name": WORK, "value": self.mark()}],
+        })
+    }
+
+    /// Waits until a task has completed.
+    #[track_caller]
+    pub(crate) fn completed(&self, guid: &str) -> Value {
+        let path = format!("/v1/tasks/{guid}");
+        self.until(&format!("{guid} to complete"), || {
+            let task = self.ask("GET", &path, None);
+            (task.status == 200).then(|| task.json()).filter(|task| task["state"] == "COMPLETED")
+        })
+    }
+
+    /// Waits until `kapell explain` tells of this.
+    #[track_caller]
+    pub(crate) fn explains(&self, what: &str, reason: &str) {
+        let mut told = String::new();
+        let found = try_eventually(LIMIT, || {
+            told = self.kapell(&["explain", what]).stdout;
+            told.contains(reason).then_some(())
+        });
+        assert!(found.is_some(), "no `{reason}` in what is told of {what}:\n{told}");
+    }
+
+    /// A directory where work leaves traces.
+    pub(crate) fn traces(&self) -> PathBuf {
+        let dir = self.bench.path("traces");
+        super::fleet::open_dir(&dir);
+        dir
+    }
+
+    /// Waits until nothing of its work is alive.
+    #[track_caller]
+    pub(crate) fn until_dead(&self) {
+        let mut left = Vec::new();
+        let dead = try_eventually(LIMIT, || {
+            left = self.work();
+            left.extend(self.shims());
+            left.is_empty().then_some(())
+        });
+        assert!(dead.is_some(), "still there: {left:?}");
+    }
+
     fn mark(&self) -> String {
         self.bench.dir().file_name().expect("a name").to_string_lossy().into_owned()
     }
