@@ -16,6 +16,7 @@ mod commands_reach;
 mod commands_screen;
 mod commands_task;
 mod commands_wait;
+mod deletes;
 mod disk;
 mod ends;
 mod events;
