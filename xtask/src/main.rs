@@ -30,6 +30,8 @@ usage: cargo xtask COMMAND
                                     measure `kapell process` beside the floor, make and ninja
   bench leadership [--json] [--smoke]
                                     measure seats and stores beside raw calls of the same clients
+  bench platform [--json] [--smoke]
+                                    measure `kapell up` beside the parts that it is made of
   soak [--minutes N] [--seed S]     long randomised rounds, recorded in docs/soak.md
   backends up|down|status [NAME…]   servers that tests run against
 ";
@@ -71,6 +73,10 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench", "leadership", options @ ..] => {
             let options = bench::Options::parse(options)?;
             bench::leadership::run(&Workspace::load()?, options)
+        }
+        ["bench", "platform", options @ ..] => {
+            let options = bench::Options::parse(options)?;
+            bench::platform::run(&Workspace::load()?, options)
         }
         ["soak", options @ ..] => {
             let options = soak::Options::parse(options)?;

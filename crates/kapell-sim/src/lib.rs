@@ -2,5 +2,6 @@
 //! conductors in every order that their tasks can take.
 
 pub mod cluster;
+pub mod figure;
 pub mod lifecycle;
 pub mod model;

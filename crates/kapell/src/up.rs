@@ -9,7 +9,9 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use kapell_api::client::{self, Client, Options};
 use serde_json::json;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::agent::{Agent, Plan};
 use crate::cli;
@@ -79,17 +81,27 @@ impl Companion for Up {
             optional_placement_tags: Vec::new(),
             settings: self.config.cell.clone(),
         };
+        let (leads, heard) = oneshot::channel();
+        let led = async move {
+            led.await;
+            // Whoever greets may have gone.
+            let _told = leads.send(());
+        };
         let agent = Agent::start(plan, led).await?;
         *self.agent() = Some(agent);
         let options = Options {
             token: Some(client::Token::new(token.as_str())),
-            patience: PATIENCE,
+            patience: PATIENCE / 2,
             ..Options::default()
         };
         let client = Client::new(&url, options)?;
         self.put_up_sign(&url);
         let greeting = Greeting { url, token: token.clone(), demo: self.demo, began: self.began };
-        self.greeting().spawn(greeting.say(client));
+        self.greeting().spawn(async move {
+            // Asking before would only be asking again later.
+            let _in_time = timeout(PATIENCE / 2, heard).await;
+            greeting.say(client).await;
+        });
         Ok(())
     }
 

@@ -20,15 +20,26 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<()> {
     let session = Session::begin(&SERVERS)?;
     let program = kapell.with_file_name("leadership-bench");
     let mut bench = std::process::Command::new(program);
-    bench.arg(&kapell).envs(session.environment(&SERVERS)).stdout(Stdio::piped());
-    if options.smoke {
-        bench.arg("--smoke");
-    }
-    let output = bench.output().map_err(|error| failed(format!("cannot run it: {error}")))?;
+    bench.arg(&kapell).envs(session.environment(&SERVERS));
+    let reported = report(workspace, options, bench);
     for (name, why) in &session.missing {
         eprintln!("SKIPPED {name}: {why}");
     }
     session.end();
+    reported
+}
+
+/// Runs a program that prints figures, and prints them as a table.
+pub(super) fn report(
+    workspace: &Workspace,
+    options: Options,
+    mut bench: std::process::Command,
+) -> Result<()> {
+    if options.smoke {
+        bench.arg("--smoke");
+    }
+    bench.stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let output = bench.output().map_err(|error| failed(format!("cannot run it: {error}")))?;
     if !output.status.success() {
         return Err(failed(format!("the benchmark failed: {}", output.status)));
     }
@@ -53,7 +64,8 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<()> {
 fn parse(line: &str) -> Option<Row> {
     let figure: Value = serde_json::from_str(line).ok()?;
     let samples = figure["samples"].as_array()?.iter().filter_map(Value::as_f64);
-    let unit = ["ratio", "ms", "s", "MB", "1/s"].into_iter().find(|it| figure["unit"] == **it)?;
+    let unit =
+        ["ratio", "ms", "s", "MB", "1/s", "%"].into_iter().find(|it| figure["unit"] == **it)?;
     let row = Row::new(figure["name"].as_str()?.to_owned(), samples).unit(unit);
     Some(match (figure["at_most"].as_f64(), figure["at_least"].as_f64()) {
         (Some(limit), _) => row.goal(Goal::AtMost(limit)),

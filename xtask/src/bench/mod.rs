@@ -7,6 +7,7 @@ mod lab;
 pub(crate) mod leadership;
 mod memory;
 mod mode;
+pub(crate) mod platform;
 mod row;
 mod shape;
 mod single;

@@ -3,7 +3,6 @@
 //! Prints one JSON object a figure: `{"name", "samples", "unit", "at_most"}`.
 
 mod embedded;
-mod figure;
 mod handoff;
 mod latency;
 mod processes;
@@ -13,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_node::system::SystemClock;
+use kapell_sim::figure;
 use kapell_store::How;
 
 /// How much to measure.
