@@ -1,11 +1,14 @@
 //! `kapell up`: a whole platform on this machine.
 
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use async_trait::async_trait;
 use kapell_api::client::{self, Client, Options};
 use serde_json::json;
@@ -26,6 +29,8 @@ const CELL: &str = "local";
 /// How long being ready may take before somebody is told that it does.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONTAINERS: u32 = 4096;
+/// The lock of one that was killed is held until the last of its threads is gone.
+const LAST_MOMENTS: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &cli::Up, config: &Config) -> anyhow::Result<u8> {
     let began = Instant::now();
@@ -33,6 +38,7 @@ pub(crate) fn run(args: &cli::Up, config: &Config) -> anyhow::Result<u8> {
     let dir =
         std::path::absolute(&dir).with_context(|| format!("cannot find `{}`", dir.display()))?;
     std::fs::create_dir_all(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
+    let _alone = alone_in(&dir)?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let host = cli::Host::local(&dir.join("store"), listen, args.log);
     let up = Up {
@@ -45,6 +51,38 @@ pub(crate) fn run(args: &cli::Up, config: &Config) -> anyhow::Result<u8> {
         sign: Mutex::default(),
     };
     host::run_with(&host, config, Some(&up))
+}
+
+/// Refuses a directory that another one has, before anything is done there. It is ours while the file is open.
+fn alone_in(dir: &Path) -> anyhow::Result<File> {
+    let path = dir.join("up.lock");
+    let mut open = OpenOptions::new();
+    open.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = open.open(&path).with_context(|| format!("cannot open `{}`", path.display()))?;
+    let until = Instant::now() + LAST_MOMENTS;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let pid = std::fs::read_to_string(&path).unwrap_or_default();
+                let who = match pid.trim() {
+                    "" => String::new(),
+                    pid => format!(" (process {pid})"),
+                };
+                let dir = dir.display();
+                bail!("another `kapell up`{who} runs in `{dir}`: stop it, or give another --dir");
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("cannot lock `{}`", path.display()));
+            }
+        }
+    }
+    // Only for the text above: a full disk must not keep us from starting.
+    let _noted = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    Ok(file)
 }
 
 /// The cell beside the host.

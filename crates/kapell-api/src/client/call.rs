@@ -200,8 +200,8 @@ enum Kind {
 
 fn refusal_kind(status: u16, problem: &Problem) -> Kind {
     match (status, problem.code.as_str()) {
-        // The seat may have been lost while the request was in hand.
-        (503, "not_leading") => Kind::Unknown,
+        // The seat or the store may have been lost while the request was in hand.
+        (503, "not_leading" | "store_unavailable") => Kind::Unknown,
         (429 | 503, _) => Kind::NothingHappened,
         // A standby tells whether its leader saw the request.
         (502 | 504, _) => match problem.details.get("sent").and_then(serde_json::Value::as_bool) {

@@ -27,7 +27,7 @@ use super::call::Body;
 /// How many connections to one place are kept.
 const MOST_IDLE: usize = 8;
 /// Servers close what lies idle for longer than this, or a little more.
-pub(super) const LONGEST_IDLE: Duration = Duration::from_secs(20);
+pub(super) const LONGEST_IDLE: Duration = Duration::from_secs(4);
 /// No server closes what it answered over so short a time ago, unless it ends.
 pub(super) const A_MOMENT: Duration = Duration::from_secs(1);
 

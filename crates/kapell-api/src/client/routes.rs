@@ -40,7 +40,7 @@ impl Client {
     /// Says that all that is desired in a domain is up to date, for so long or for ever.
     pub async fn set_domain(&self, domain: &str, ttl: Option<Duration>) -> Result<(), Error> {
         let ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        let call = Call::put(path(&["domains", domain])).json(&DomainUpdate { ttl_ms });
+        let call = Call::put(path(&["domains", domain])).json(&DomainUpdate { ttl: None, ttl_ms });
         self.send(&call).await.map(drop)
     }
 

@@ -29,9 +29,21 @@ pub struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DomainUpdate {
-    /// How long the domain is fresh, in milliseconds; without it, for ever.
+    /// How long the domain is fresh; without it, and with 0, for ever. Only one of the two may be given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<Ttl>,
+    /// The same in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+}
+
+/// A time to live.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a duration is a text as `2m` or a whole number of seconds")]
+pub enum Ttl {
+    Seconds(u64),
+    /// As `90s` or `2m`.
+    Text(String),
 }
 
 /// An item of `GET /v1/domains`

@@ -66,7 +66,7 @@ async fn pass(board: &Board) {
     let planned = answers.len();
     for answer in answers {
         match answer.await {
-            Ok(Ok(_) | Err(Declined::Refused(_) | Declined::Busy)) => {}
+            Ok(Ok(_) | Err(Declined::Refused(_) | Declined::Busy | Declined::Store(_))) => {}
             Ok(Err(Declined::NotLeading)) | Err(_) => return,
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kapell_core::board::{Effect, Record, RecordKey};
 use kapell_store::model::{Key, Limits, Op};
 
+use super::handle::Declined;
 use super::lanes::{Answer, Asked};
 
 pub(super) type Changes = BTreeMap<RecordKey, Option<Record>>;
@@ -110,6 +111,16 @@ impl Group {
     pub(super) fn into_parts(self) -> (Changes, BTreeMap<RecordKey, usize>, Vec<Decided>) {
         let weights = self.ops.iter().map(|(key, op)| (key.clone(), op.bytes())).collect();
         (self.changes, weights, self.decided)
+    }
+
+    /// Answers those from outside before it is known what became of the group.
+    pub(super) fn answer_outside(&mut self, with: &Declined) {
+        for decided in self.decided.iter_mut().filter(|decided| !decided.asked.inside) {
+            if let Some(answer) = decided.asked.answer.take() {
+                // Whoever asked may have gone.
+                drop(answer.send(Err(with.clone())));
+            }
+        }
     }
 
     /// Whom to tell that it is not known what became of it.

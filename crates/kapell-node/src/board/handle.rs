@@ -21,6 +21,7 @@ use super::meters::Meters;
 use super::orders::Order;
 use super::presence::Presences;
 use super::sheet::Sheet;
+use super::trouble::Trouble;
 use crate::auctioneer::{Start, Starts};
 use crate::elections::Tenure;
 use crate::link::{CellLink, LinkError};
@@ -50,6 +51,7 @@ pub(super) struct Shared {
     pub(super) orders: mpsc::Sender<Order>,
     pub(super) callbacks: mpsc::Sender<Box<Task>>,
     pub(super) meters: Meters,
+    pub(super) trouble: Trouble,
 }
 
 /// Why a request was not carried out.
@@ -60,9 +62,24 @@ pub enum Declined {
     /// Too much is waiting already; nothing was decided.
     #[error("the board has too much to do: ask again")]
     Busy,
+    /// The store takes no writes for now; reads go on.
+    #[error("the store does not take writes: {0}")]
+    Store(String),
     /// The seat is lost. Whether it was carried out is not known.
     #[error("this host does not lead any more")]
     NotLeading,
+}
+
+impl Declined {
+    /// The store takes no writes, and this was not decided.
+    pub(super) fn untried(why: &str) -> Self {
+        Self::Store(format!("{why}; nothing was done"))
+    }
+
+    /// The store takes no writes, and this is in a commit that is sent again and again.
+    pub(super) fn unknown(why: &str) -> Self {
+        Self::Store(format!("{why}; whether this was carried out is not known yet"))
+    }
 }
 
 impl Board {
@@ -90,14 +107,22 @@ impl Board {
 
     /// Decides a request; answers when it is committed.
     pub async fn ask(&self, request: Request) -> Result<Reply, Declined> {
+        if let Some(why) = self.store_trouble() {
+            return Err(Declined::untried(&why));
+        }
         let door = self.door(&request);
         let (answer, answered) = oneshot::channel();
-        let asked = door.ask(Asked { request, answer: Some(answer) });
+        let asked = door.ask(Asked { request, answer: Some(answer), inside: false });
         asked.inspect_err(|declined| {
             let busy = *declined == Declined::Busy;
             Meters::add(&self.shared.meters.busy, usize::from(busy));
         })?;
         answered.await.unwrap_or(Err(Declined::NotLeading))
+    }
+
+    /// Why the store takes no writes, while that is so.
+    pub fn store_trouble(&self) -> Option<String> {
+        self.shared.trouble.why()
     }
 
     /// Looks at the committed records of the shard where `partition` (a guid or a domain) lies.
@@ -254,7 +279,7 @@ impl Board {
     /// Asks without waiting for an answer. However much waits, it is not turned away.
     pub(crate) fn ask_itself(&self, request: Request) {
         // The seat is lost: the next leader finds it in convergence.
-        drop(self.door(&request).ask_inside(Asked { request, answer: None }));
+        drop(self.door(&request).ask_inside(Asked { request, answer: None, inside: true }));
     }
 
     /// Asks without being turned away.
@@ -262,7 +287,7 @@ impl Board {
         let (answer, answered) = oneshot::channel();
         let door = self.door(&request);
         // The sender is dropped then, which is an answer too.
-        drop(door.ask_inside(Asked { request, answer: Some(answer) }));
+        drop(door.ask_inside(Asked { request, answer: Some(answer), inside: true }));
         answered
     }
 
@@ -352,6 +377,10 @@ impl Board {
 
     pub(crate) fn meters(&self) -> &Meters {
         &self.shared.meters
+    }
+
+    pub(super) fn trouble(&self) -> &Trouble {
+        &self.shared.trouble
     }
 
     /// How many requests wait: those of others, and the board's own.

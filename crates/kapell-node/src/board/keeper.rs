@@ -6,6 +6,7 @@ use std::time::Duration;
 use kapell_core::board::{Draft, Refusal, decide};
 use kapell_store::Store;
 use kapell_store::model::{Commit, Fence, Limits, Shard};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::apply;
@@ -18,6 +19,8 @@ use crate::elections::chain;
 /// Between a commit of unknown outcome and the same one again.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// After so long a commit that fails is trouble that those who wait are told of.
+const TROUBLE_AFTER: Duration = Duration::from_secs(2);
 /// How many requests are decided in one go: others want to be served as well.
 const MOST_REQUESTS: usize = 1024;
 /// How long a commit under way may take after the word to stop.
@@ -70,11 +73,11 @@ impl Keeper {
                 first.answer(Err(Declined::NotLeading));
                 continue;
             }
-            let group = self.form(first);
+            let mut group = self.form(first);
             if group.is_empty() {
                 continue;
             }
-            match self.commit(&group).await {
+            match self.commit(&mut group).await {
                 Ok(Landing::Landed) => apply::landed(&self.board, self.shard, group),
                 Ok(Landing::Stopped) => {
                     let_go(group);
@@ -153,19 +156,25 @@ impl Keeper {
     }
 
     /// Sends the group until it is known to have landed.
-    async fn commit(&mut self, group: &Group) -> Result<Landing, String> {
+    async fn commit(&mut self, group: &mut Group) -> Result<Landing, String> {
         let ops = group.ops();
         let store = Arc::clone(self.board.tenure().store());
         let begun = self.board.clock().now();
+        let impatient = Instant::now() + TROUBLE_AFTER;
         let mut pause = FIRST_PAUSE;
-        let mut sent_before = false;
+        let mut failure: Option<String> = None;
         loop {
-            let sent = store.commit(self.shard, self.fence, &ops);
-            let answer = tokio::select! {
-                biased;
-                answer = sent => answer,
-                why = self.board.tenure().lost() => return Err(self.unseated(&why.to_string())),
-                () = patience(&self.stop) => return Ok(Landing::Stopped),
+            let sent_before = failure.is_some();
+            let mut sent = store.commit(self.shard, self.fence, &ops);
+            let answer = loop {
+                let waits = sent_before && Instant::now() < impatient;
+                tokio::select! {
+                    biased;
+                    answer = &mut sent => break answer,
+                    why = self.board.tenure().lost() => return Err(self.unseated(&why.to_string())),
+                    () = patience(&self.stop) => return Ok(Landing::Stopped),
+                    () = sleep_until(impatient), if waits => self.give_up_on(group, failure.as_deref()),
+                }
             };
             match answer {
                 Ok(Commit::Done) => break,
@@ -175,7 +184,8 @@ impl Keeper {
                 Err(_) if self.stop.is_cancelled() => return Ok(Landing::Stopped),
                 Err(error) if error.may_pass() && self.board.may_act() => {
                     let (shard, error) = (self.shard, chain(&error));
-                    tracing::warn!(%shard, error, "a commit has no answer; sending it again");
+                    tracing::debug!(%shard, error, "a commit failed; sending it again");
+                    failure = Some(error);
                 }
                 Err(error) => {
                     return Err(format!(
@@ -185,7 +195,9 @@ impl Keeper {
                     ));
                 }
             }
-            sent_before = true;
+            if Instant::now() >= impatient {
+                self.give_up_on(group, failure.as_deref());
+            }
             Meters::add(&self.board.meters().resent, 1);
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -193,12 +205,25 @@ impl Keeper {
                 return Err(self.unseated("it may not act any more"));
             }
         }
+        self.board.trouble().end(self.shard.number);
         self.fence = self.fence.next();
         let meters = self.board.meters();
         Meters::add(&meters.commits, 1);
         Meters::add(&meters.commit_ops, ops.len());
         Meters::add_time(&meters.commit_micros, self.board.clock().now().since(begun));
         Ok(Landing::Landed)
+    }
+
+    /// The commit is sent on, but nobody from outside waits for it any more.
+    fn give_up_on(&mut self, group: &mut Group, failure: Option<&str>) {
+        let why = failure.unwrap_or("it does not answer");
+        self.board.trouble().begin(self.shard.number, why);
+        group.answer_outside(&Declined::unknown(why));
+        let untried = Declined::untried(why);
+        self.lanes.turn_away(&untried);
+        if let Some(asked) = self.put_off.take_if(|asked| !asked.inside) {
+            asked.answer(Err(untried));
+        }
     }
 
     fn unseated(&self, why: &str) -> String {

@@ -18,6 +18,8 @@ pub(super) type Answer = Result<Reply, Declined>;
 pub(super) struct Asked {
     pub(super) request: Request,
     pub(super) answer: Option<oneshot::Sender<Answer>>,
+    /// The board asked itself.
+    pub(super) inside: bool,
 }
 
 impl Asked {
@@ -105,6 +107,13 @@ impl Lanes {
         }
         .ok()?;
         Some(self.taken(asked, inner))
+    }
+
+    /// Sends those from outside away who wait; the board's own stay.
+    pub(super) fn turn_away(&mut self, why: &Declined) {
+        while let Ok(asked) = self.outer.try_recv() {
+            asked.answer(Err(why.clone()));
+        }
     }
 
     fn taken(&mut self, asked: Asked, inner: bool) -> Asked {

@@ -21,6 +21,7 @@ mod presence;
 mod service;
 mod sheet;
 mod slot;
+mod trouble;
 mod watcher;
 
 #[cfg(test)]

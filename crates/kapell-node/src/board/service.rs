@@ -22,6 +22,7 @@ use super::meters::Meters;
 use super::orders::{self, Order};
 use super::presence::Presences;
 use super::slot::{BoardSlot, Shown};
+use super::trouble::Trouble;
 use super::{convergence, watcher};
 use crate::auctioneer::{self, Start, Starts};
 use crate::conductor::{Running, Service, Stage};
@@ -85,6 +86,7 @@ impl BoardService {
             orders: order,
             callbacks: call,
             meters,
+            trouble: Trouble::default(),
         });
         (board, Inlets { lanes, orders, callbacks })
     }

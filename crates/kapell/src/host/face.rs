@@ -142,8 +142,13 @@ impl Face for HostFace {
         let state = self.state();
         let lost = state.tenure.as_ref().is_some_and(|tenure| !tenure.may_act());
         let role = if state.role == Role::Leading && lost { Role::Stopping } else { state.role };
-        let store_reachable = state.elections.as_ref().is_none_or(|it| it.store_answers());
-        Health { role, store_reachable, since: state.since }
+        let answers = state.elections.as_ref().is_none_or(|it| it.store_answers());
+        let silent =
+            || (!answers).then(|| "the store did not answer when it was last asked".into());
+        let refuses = |why| format!("the store does not take writes: {why}");
+        let board = self.slot.get();
+        let store_trouble = board.and_then(|it| it.store_trouble()).map(refuses).or_else(silent);
+        Health { role, store_trouble, since: state.since }
     }
 
     fn board(&self) -> Option<Arc<dyn Desk>> {

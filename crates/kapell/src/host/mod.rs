@@ -141,7 +141,8 @@ impl<'a> Host<'a> {
         let listen = listen(args, config)?;
         let token = listen.token.clone();
         let server = http::bind(listen, Arc::<HostFace>::clone(&face)).await?;
-        tracing::info!(listen = %server.local_addr(), advertise = args.advertise, "listening");
+        let advertise = reached(&args.advertise, server.local_addr());
+        tracing::info!(listen = %server.local_addr(), advertise, "listening");
         let store = match &location {
             Location::File(_) => None,
             Location::Mem | Location::Etcd(_) | Location::Postgres(_) => {
@@ -158,9 +159,9 @@ impl<'a> Host<'a> {
         });
         let killer: Arc<dyn Killer> = Arc::new(killer.context("cannot make the killer's timer")?);
         let stop_limit = config.grace;
-        let address = match (&args.access.tls_cert, args.advertise.contains("://")) {
-            (Some(_), false) => format!("https://{}", args.advertise),
-            (Some(_) | None, _) => args.advertise.clone(),
+        let address = match (&args.access.tls_cert, advertise.contains("://")) {
+            (Some(_), false) => format!("https://{advertise}"),
+            (Some(_) | None, _) => advertise,
         };
         let board = board_parts(args, config, &token, &clock, face.slot());
         if let Some(companion) = companion {
@@ -291,6 +292,14 @@ impl<'a> Host<'a> {
             killer: Arc::clone(&self.killer),
             stop_limit: self.stop_limit,
         })
+    }
+}
+
+/// Where others reach us: port 0 stands for whichever we got.
+fn reached(advertise: &str, local: SocketAddr) -> String {
+    match advertise.strip_suffix(":0") {
+        Some(host) => format!("{host}:{}", local.port()),
+        None => advertise.to_owned(),
     }
 }
 

@@ -10,11 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::forward::Connection;
+use super::forward::{Connection, Slots};
 
 pub(super) type BodyError = Box<dyn StdError + Send + Sync>;
 
@@ -154,7 +154,7 @@ const BEAT: Duration = Duration::from_secs(15);
 pub(super) struct Relay {
     pub(super) connection: Connection,
     pub(super) body: Incoming,
-    pub(super) _slot: OwnedSemaphorePermit,
+    pub(super) _slots: Slots,
 }
 
 impl Relay {

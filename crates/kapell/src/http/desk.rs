@@ -11,6 +11,8 @@ use kapell_node::link::LinkError;
 #[async_trait]
 pub(crate) trait Desk: fmt::Debug + Send + Sync {
     fn settings(&self) -> Settings;
+    /// Why the store takes no writes, while that is so.
+    fn store_trouble(&self) -> Option<String>;
     fn last_event(&self) -> EventId;
     fn events(&self, after: Option<EventId>) -> Box<dyn Watcher>;
     /// Looks at the committed records of the shard where `partition` lies.
@@ -35,6 +37,10 @@ pub(crate) trait Watcher: Send {
 impl Desk for Board {
     fn settings(&self) -> Settings {
         Self::settings(self).clone()
+    }
+
+    fn store_trouble(&self) -> Option<String> {
+        Self::store_trouble(self)
     }
 
     fn last_event(&self) -> EventId {

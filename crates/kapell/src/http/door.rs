@@ -1,6 +1,7 @@
 //! Who is let in.
 
 use std::net::SocketAddr;
+use std::time::SystemTime;
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use super::answer::Problem;
 use super::place::{Hosts, Place};
-use super::token::Token;
+use super::token::{Session, Token};
 
 #[derive(Debug)]
 pub(super) struct Door {
@@ -25,7 +26,7 @@ pub(super) struct Door {
 pub(super) enum Entry {
     Token,
     /// By the cookie of a browser.
-    Session,
+    Session(Session),
 }
 
 /// What the cookies of sessions are called, followed by the port: browsers do not keep those of several ports apart.
@@ -45,13 +46,16 @@ impl Door {
     pub(super) fn enter(&self, request: &Parts) -> Result<Entry, Box<Problem>> {
         let headers = &request.headers;
         let by_cookie = self.sessions && !headers.contains_key(AUTHORIZATION);
-        if !by_cookie || !sessions(headers).any(|given| self.token.is_session(given)) {
+        let now = SystemTime::now();
+        let judge = |given| self.token.judge_session(given, now);
+        let session = by_cookie.then(|| sessions(headers).find_map(judge)).flatten();
+        let Some(session) = session else {
             return self.token(headers).map(|()| Entry::Token).map_err(Problem::closing);
-        }
+        };
         // A browser sends the cookie whoever made it ask; a foreign Origin was refused before.
         let harmless = matches!(request.method, Method::GET | Method::HEAD);
         if harmless || headers.contains_key(ORIGIN) {
-            return Ok(Entry::Session);
+            return Ok(Entry::Session(session));
         }
         let text = "a browser that changes something must say from which page, by an Origin header";
         Err(Problem::new(StatusCode::FORBIDDEN, "no_origin", text).closing())

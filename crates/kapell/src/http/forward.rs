@@ -30,8 +30,9 @@ use super::dial::{Target, dial};
 use super::door::Entry;
 use super::front::name;
 use super::place::Place;
+use super::query::pairs;
 use super::server::Io;
-use super::site::{Tools, Visit};
+use super::site::{Tools, Visit, too_many_streams};
 use super::token::Token;
 
 /// Says that a host passed the request on. Nobody does it a second time.
@@ -58,6 +59,8 @@ pub(super) struct Forwarder {
     tls: Option<Arc<ClientConfig>>,
     token: Token,
     slots: Arc<Semaphore>,
+    /// So that streams leave ways to the leader for all else.
+    streams: Arc<Semaphore>,
     connect: Duration,
     stall: Duration,
     head_bytes: usize,
@@ -70,6 +73,7 @@ impl Forwarder {
             tls: tools.trust,
             token: tools.token,
             slots: Arc::new(Semaphore::new(limits.forwards)),
+            streams: Arc::new(Semaphore::new(limits.streams.min(limits.forwards / 2))),
             connect: limits.connect,
             stall: limits.stall,
             head_bytes: limits.head_bytes,
@@ -87,6 +91,13 @@ impl Forwarder {
             let text = "too many requests are on their way to the leader";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).passing());
         };
+        let place = if streams(visit.request.uri()) {
+            let place = Arc::clone(&self.streams).try_acquire_owned();
+            Some(place.map_err(|_| too_many_streams())?)
+        } else {
+            None
+        };
+        let slots = Slots { _way: slot, _stream: place };
         let about = About { leader };
         let target = about.target()?;
         let request = self.outbound(visit, &target, us).map_err(|error| about.failed(&error))?;
@@ -95,7 +106,7 @@ impl Forwarder {
             Ok(Err(error)) => return Err(about.unreachable(&error)),
             Err(_) => return Err(about.unreachable(&io::Error::from(io::ErrorKind::TimedOut))),
         };
-        let answer = self.exchange(request, io, slot, &about).await?;
+        let answer = self.exchange(request, io, slots, &about).await?;
         Ok(inbound(answer))
     }
 
@@ -113,7 +124,7 @@ impl Forwarder {
         strip(&mut parts.headers);
         // It was judged here; to the leader it would be foreign, and a session without it would count for nothing.
         parts.headers.remove(ORIGIN);
-        if visit.by == Entry::Session {
+        if matches!(visit.by, Entry::Session(_)) {
             parts.headers.remove(COOKIE);
             let bearer = HeaderValue::try_from(format!("Bearer {}", self.token.as_str()))?;
             parts.headers.insert(AUTHORIZATION, bearer);
@@ -128,7 +139,7 @@ impl Forwarder {
         &self,
         request: Request<Incoming>,
         io: Box<dyn Io>,
-        slot: OwnedSemaphorePermit,
+        slots: Slots,
         about: &About<'_>,
     ) -> Result<Answer, Box<Problem>> {
         let (parts, body) = request.into_parts();
@@ -156,8 +167,26 @@ impl Forwarder {
             }
         };
         let answer = answered.map_err(|error| about.failed(&error))?;
-        Ok(answer.map(|body| Body::Relayed(Relay { connection, body, _slot: slot })))
+        Ok(answer.map(|body| Body::Relayed(Relay { connection, body, _slots: slots })))
     }
+}
+
+/// What a request on its way takes of what there is.
+#[derive(Debug)]
+pub(super) struct Slots {
+    _way: OwnedSemaphorePermit,
+    _stream: Option<OwnedSemaphorePermit>,
+}
+
+/// Whether an answer goes on for as long as somebody reads.
+fn streams(uri: &Uri) -> bool {
+    let path = uri.path();
+    path == "/v1/events" || (path.starts_with("/v1/logs/") && follows(uri))
+}
+
+fn follows(uri: &Uri) -> bool {
+    let query = uri.query().unwrap_or_default();
+    pairs(query).any(|(name, value)| name == "follow" && value != "false")
 }
 
 /// A connection to the leader, driven by whoever waits for something from it.

@@ -95,11 +95,14 @@ impl Front {
 
 fn health(face: &dyn Face) -> Result<Answer, Box<Problem>> {
     let health = face.health();
-    let value = json!({
+    let mut value = json!({
         "status": health.role.name(),
-        "store_reachable": health.store_reachable,
+        "store_reachable": health.store_trouble.is_none(),
         "since": health.since,
     });
+    if let Some(why) = health.store_trouble {
+        value["reason"] = why.into();
+    }
     match health.role {
         Role::Leading | Role::Standby => Ok(answer::json(StatusCode::OK, &value)),
         Role::Stopping => {

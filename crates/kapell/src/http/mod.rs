@@ -19,6 +19,7 @@ mod route;
 mod server;
 mod session;
 mod site;
+mod strangers;
 mod tls;
 pub(crate) mod token;
 mod v1;
@@ -93,11 +94,11 @@ impl Role {
 }
 
 /// How a host is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Health {
     pub(crate) role: Role,
-    /// The store answered when it was last asked.
-    pub(crate) store_reachable: bool,
+    /// What is wrong with the store, if it did not answer when it was last asked or takes no writes.
+    pub(crate) store_trouble: Option<String>,
     /// When the role began.
     pub(crate) since: Timestamp,
 }
@@ -154,6 +155,8 @@ struct Limits {
     /// Served at once. With as many again for requests on their way to the leader it stays below the usual 1024 open
     /// files, so that the store can always be reached.
     connections: usize,
+    /// Of those, how many may be streams, which last for as long as somebody reads.
+    streams: usize,
     forwards: usize,
     /// From the first to the last byte of a request's head, and between two requests.
     head: Duration,
@@ -171,8 +174,9 @@ struct Limits {
 
 const LIMITS: Limits = Limits {
     connections: 512,
+    streams: 256,
     forwards: 256,
-    head: Duration::from_secs(15),
+    head: Duration::from_secs(5),
     head_bytes: 32 * 1024,
     body_bytes: 1024 * 1024,
     bulk_bytes: 4 * 1024 * 1024,
@@ -191,5 +195,5 @@ async fn bind_host(listen: Listen, face: Arc<dyn Face>, limits: Limits) -> Resul
 
 /// Opens the listener of a cell.
 pub(crate) async fn bind_cell(listen: Listen, cell: Arc<dyn Rep>) -> Result<Server, Error> {
-    Server::start(listen, LIMITS, Shows::Data, |tools| Arc::new(CellSite::new(cell, &tools))).await
+    Server::start(listen, LIMITS, Shows::Data, |tools| Arc::new(CellSite::new(cell, tools))).await
 }

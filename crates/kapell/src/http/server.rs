@@ -21,10 +21,15 @@ use tokio_rustls::TlsAcceptor;
 use super::door::Door;
 use super::place::{Hosts, Scheme, is_loopback};
 use super::site::{Gate, Site, Tools};
+use super::strangers::{Pass, Strangers};
 use super::{Error, Limits, Listen, tls};
 
 /// How long nothing is accepted after it failed, as when no file descriptors are left.
 const BREATH: Duration = Duration::from_millis(100);
+
+const NO_ROOM: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+    content-length: 97\r\nretry-after: 1\r\nconnection: close\r\n\r\n\
+    {\"code\":\"too_many_connections\",\"message\":\"all connections of this host are in use\",\"details\":{}}\n";
 
 /// A connection, with TLS or without.
 pub(super) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -72,11 +77,11 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(|error| refused(address, error))?;
         let local = listener.local_addr().map_err(|error| refused(address, error))?;
         let secure = acceptor.is_some();
-        let site = site(Tools { trust, token: listen.token.clone(), limits });
+        let site = site(Tools::new(trust, listen.token.clone(), limits));
         let door = Door { hosts, token: listen.token, sessions: shows == Shows::Pages };
         let (stop, stopped) = watch::channel(None);
         let gate = Arc::new(Gate { door, site, secure });
-        let shared = Shared { gate, acceptor, limits, stopped };
+        let shared = Shared { gate, acceptor, limits, stopped, strangers: Strangers::default() };
         let mut tasks = JoinSet::new();
         tasks.spawn(shared.accept(listener));
         Ok(Self { local, stop, tasks })
@@ -108,6 +113,7 @@ struct Shared {
     acceptor: Option<TlsAcceptor>,
     limits: Limits,
     stopped: watch::Receiver<Option<Instant>>,
+    strangers: Strangers,
 }
 
 impl Shared {
@@ -118,11 +124,9 @@ impl Shared {
                 biased;
                 deadline = stopped(&mut self.stopped) => break deadline,
                 Some(_) = open.join_next() => {}
-                accepted = listener.accept(), if open.len() < self.limits.connections => {
-                    match accepted {
-                        Ok((stream, _)) => drop(open.spawn(self.clone().serve(stream))),
-                        Err(_) => sleep(BREATH).await,
-                    }
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => self.take_in(stream, &mut open),
+                    Err(_) => sleep(BREATH).await,
                 }
             }
         };
@@ -132,7 +136,16 @@ impl Shared {
         open.shutdown().await;
     }
 
-    async fn serve(mut self, stream: TcpStream) {
+    /// When all places are taken, a stranger has to leave; whoever was let in stays.
+    fn take_in(&self, stream: TcpStream, open: &mut JoinSet<()>) {
+        if open.len() >= self.limits.connections && !self.strangers.send_one_away() {
+            turn_away(&stream, self.acceptor.is_some());
+            return;
+        }
+        self.strangers.enter(|pass| open.spawn(self.clone().serve(stream, pass)));
+    }
+
+    async fn serve(mut self, stream: TcpStream, pass: Pass) {
         let Ok(local) = stream.local_addr() else { return };
         let _kept = stream.set_nodelay(true);
         let io: Box<dyn Io> = match self.acceptor.take() {
@@ -147,9 +160,10 @@ impl Shared {
             },
         };
         let gate = self.gate;
+        let pass = Arc::new(pass);
         let service = service_fn(move |request| {
-            let gate = Arc::clone(&gate);
-            async move { Ok::<_, Infallible>(gate.answer(request, local).await) }
+            let (gate, pass) = (Arc::clone(&gate), Arc::clone(&pass));
+            async move { Ok::<_, Infallible>(gate.answer(request, local, || pass.known()).await) }
         });
         let mut connection = pin!(
             http1::Builder::new()
@@ -165,6 +179,13 @@ impl Shared {
             _ = connection.as_mut() => return,
         }
         let _seen = connection.await;
+    }
+}
+
+/// Says that there is no room, if that can be said without waiting.
+fn turn_away(stream: &TcpStream, secure: bool) {
+    if !secure {
+        let _heard = stream.try_write(NO_ROOM.as_bytes());
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a browser gets in: by opening `/?token=…` once, or by a form that asks for the token.
 
 use std::net::SocketAddr;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
@@ -16,12 +17,10 @@ use super::answer::{self, Answer, Problem};
 use super::body::Body;
 use super::door::COOKIE;
 use super::query::{decoded, pairs};
-use super::token::Token;
+use super::token::{SESSION, Token};
 use crate::page;
 
 const FORM_BYTES: usize = 4096;
-/// How long a browser keeps a session: a month.
-const KEEP_SECONDS: u32 = 30 * 24 * 3600;
 /// Nothing from elsewhere, nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -86,6 +85,7 @@ impl Caller<'_> {
             "/login" if request.method == Method::POST => Some(self.login(request, body).await),
             "/logout" if request.method == Method::POST => {
                 Some(if request.headers.contains_key(ORIGIN) {
+                    // The browser forgets its session. A copy of it ends by its age: nothing of sessions is kept here.
                     self.to_start("", 0)
                 } else {
                     no_origin()
@@ -112,27 +112,37 @@ impl Caller<'_> {
 
     /// Begins a session if the token is right.
     fn begin(&self, given: &str) -> Answer {
-        let session = self.token.session().filter(|_| self.token.is(given.trim()));
+        let session = self.token.session(SystemTime::now()).filter(|_| self.token.is(given.trim()));
         match session {
-            Some(session) => self.to_start(&session, KEEP_SECONDS),
+            Some(session) => self.to_start(&session, SESSION.as_secs()),
             None => html(StatusCode::UNAUTHORIZED, page::login(Some("This token is wrong."))),
         }
     }
 
     /// Sends the browser to the first page, so that the token does not stay in its address.
-    fn to_start(&self, session: &str, seconds: u32) -> Answer {
+    fn to_start(&self, session: &str, seconds: u64) -> Answer {
+        let mut answer = html(StatusCode::SEE_OTHER, String::new());
+        answer.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
+        self.give(&mut answer, session, seconds);
+        answer
+    }
+
+    /// Gives a browser a new session in time, so that who comes often need not give the token again.
+    pub(super) fn renew(&self, answer: &mut Answer) {
+        if let Some(session) = self.token.session(SystemTime::now()) {
+            self.give(answer, &session, SESSION.as_secs());
+        }
+    }
+
+    fn give(&self, answer: &mut Answer, session: &str, seconds: u64) {
         let secure = if self.secure { "; Secure" } else { "" };
         let cookie = format!(
             "{COOKIE}{}={session}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}",
             self.local.port()
         );
-        let mut answer = html(StatusCode::SEE_OTHER, String::new());
-        let headers = answer.headers_mut();
-        headers.insert(LOCATION, HeaderValue::from_static("/"));
         if let Ok(cookie) = HeaderValue::try_from(cookie) {
-            headers.insert(SET_COOKIE, cookie);
+            answer.headers_mut().insert(SET_COOKIE, cookie);
         }
-        answer
     }
 }
 

@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hyper::Request;
 use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::rustls::ClientConfig;
 
 use super::Limits;
-use super::answer::Answer;
+use super::answer::{Answer, Problem};
 use super::door::{Door, Entry};
 use super::session;
-use super::token::Token;
+use super::token::{Session, Token};
 
 /// What answers requests that were let in: a host or a cell.
 #[async_trait]
@@ -34,6 +35,23 @@ pub(super) struct Tools {
     pub(super) trust: Option<Arc<ClientConfig>>,
     pub(super) token: Token,
     pub(super) limits: Limits,
+    streams: Arc<Semaphore>,
+}
+
+impl Tools {
+    pub(super) fn new(trust: Option<Arc<ClientConfig>>, token: Token, limits: Limits) -> Self {
+        Self { trust, token, limits, streams: Arc::new(Semaphore::new(limits.streams)) }
+    }
+
+    /// A place for something that goes on for as long as somebody reads.
+    pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, Box<Problem>> {
+        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| too_many_streams())
+    }
+}
+
+pub(super) fn too_many_streams() -> Box<Problem> {
+    let text = "too many streams are being read: end some of them";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_streams", text).passing()
 }
 
 /// A site and the door before it.
@@ -45,8 +63,13 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Answers a request that came in at `local`.
-    pub(super) async fn answer(&self, request: Request<Incoming>, local: SocketAddr) -> Answer {
+    /// Answers a request that came in at `local`, and says by `entered` that it was let in.
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        local: SocketAddr,
+        entered: impl FnOnce(),
+    ) -> Answer {
         let (parts, mut body) = request.into_parts();
         if let Err(refused) = self.door.place(&parts, local) {
             return refused.answer();
@@ -59,8 +82,13 @@ impl Gate {
         }
         match self.door.enter(&parts) {
             Ok(by) => {
+                entered();
                 let request = Request::from_parts(parts, body);
-                self.site.answer(Visit { request, by }).await
+                let mut answer = self.site.answer(Visit { request, by }).await;
+                if by == Entry::Session(Session { is_aging: true }) {
+                    caller.renew(&mut answer);
+                }
+                answer
             }
             Err(refused) if self.door.sessions && session::wants_page(&parts) => {
                 session::ask_for_token(*refused)

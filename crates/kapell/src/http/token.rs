@@ -6,10 +6,12 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kapell_node::system::user;
 use subtle::ConstantTimeEq as _;
 use tokio_rustls::rustls::SupportedCipherSuite;
+use tokio_rustls::rustls::crypto::tls13::OkmBlock;
 
 use super::tls;
 
@@ -128,23 +130,54 @@ impl Token {
     }
 }
 
+/// How long a session lasts.
+pub(super) const SESSION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How far the clock of the host that gave a session may be ahead of ours.
+const SKEW: Duration = Duration::from_secs(5 * 60);
+
+/// A session that was given by somebody who knows the token, and is not too old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Session {
+    /// Half of its time is over.
+    pub(super) is_aging: bool,
+}
+
 impl Token {
-    /// What a browser is given instead: it opens the same door, and the token cannot be read from it.
-    pub(crate) fn session(&self) -> Option<String> {
+    /// What a browser is given instead: when that was, and a proof that we gave it. It opens the same door for a
+    /// time, and the token cannot be read from it.
+    pub(super) fn session(&self, now: SystemTime) -> Option<String> {
+        let issued = now.duration_since(UNIX_EPOCH).ok()?.as_micros();
+        Some(format!("{issued}.{}", self.mac(&issued.to_string())?))
+    }
+
+    /// Judges what [`Token::session`] gave.
+    pub(super) fn judge_session(&self, given: &str, now: SystemTime) -> Option<Session> {
+        let (issued, mac) = given.split_once('.')?;
+        if !bool::from(self.mac(issued)?.as_bytes().ct_eq(mac.as_bytes())) {
+            return None;
+        }
+        let issued = UNIX_EPOCH.checked_add(Duration::from_micros(issued.parse().ok()?))?;
+        let age = match now.duration_since(issued) {
+            Ok(age) => age,
+            Err(ahead) if ahead.duration() <= SKEW => Duration::ZERO,
+            Err(_) => return None,
+        };
+        (age < SESSION).then_some(Session { is_aging: age > SESSION / 2 })
+    }
+
+    /// A keyed hash of a text, with a key that only serves for this.
+    fn mac(&self, text: &str) -> Option<String> {
         let provider = tls::provider();
         let suite = provider.cipher_suites.iter().find_map(|suite| match suite {
             SupportedCipherSuite::Tls13(suite) => Some(*suite),
             SupportedCipherSuite::Tls12(_) => None,
         })?;
         let mut hash = suite.common.hash_provider.start();
-        hash.update(b"kapell page session 1\0");
+        hash.update(b"kapell page session 2\0");
         hash.update(self.0.as_bytes());
-        Some(hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// Whether it is the [`Token::session`] of this one.
-    pub(super) fn is_session(&self, given: &str) -> bool {
-        self.session().is_some_and(|own| own.as_bytes().ct_eq(given.as_bytes()).into())
+        let key = OkmBlock::new(hash.finish().as_ref());
+        let tag = suite.hkdf_provider.hmac_sign(&key, text.as_bytes());
+        Some(tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }
 

@@ -66,14 +66,27 @@ pub(super) fn note(complaints: &mut Complaints, lrp: &ActualLrp, calm: Duration,
     affected.most_crashes = affected.most_crashes.max(lrp.crash_count);
 }
 
-pub(super) fn render(out: &mut Html, counts: &Counts, no_cell: bool, now: Timestamp) {
+/// What is wrong with the platform itself.
+#[derive(Debug, Default)]
+pub(super) struct Site {
+    pub(super) no_cell: bool,
+    pub(super) store_trouble: Option<String>,
+}
+
+pub(super) fn render(out: &mut Html, counts: &Counts, site: &Site, now: Timestamp) {
     let tasks: Vec<&Task> = counts.latest_tasks.iter().filter(|task| troubled(task)).collect();
-    let all = counts.complaints.len() + tasks.len() + usize::from(no_cell);
+    let all = counts.complaints.len()
+        + tasks.len()
+        + usize::from(site.no_cell)
+        + usize::from(site.store_trouble.is_some());
     if all == 0 {
         return calm(out, counts);
     }
     html!(out; "<section class=\"attention\"><h2 id=\"attention\">Needs attention</h2>\n<ul aria-labelledby=\"attention\">\n");
-    if no_cell {
+    if let Some(why) = &site.store_trouble {
+        html!(out; "<li class=\"bad\"><p class=\"head\"><span class=\"state bad\">store</span></p><p class=\"reason\">The store does not take writes: " {spoken(why)} "</p></li>\n");
+    }
+    if site.no_cell {
         html!(out; "<li class=\"bad\"><p class=\"head\"><span class=\"state bad\">no cell</span></p><p class=\"reason\">No cell is present, so nothing can run. Start one: <code>kapell cell</code></p></li>\n");
     }
     for (complaint, affected) in counts.complaints.iter().take(MOST) {

@@ -4,6 +4,7 @@ use kapell_api::v1::CellView;
 use kapell_core::board::{Freshness, ProcessGuid, Resources, Task};
 use kapell_core::seams::Timestamp;
 
+use super::attention::Site;
 use super::counts::{Counts, MOST_ROWS, Process};
 use super::parts::{age, share, span, spoken, task_state};
 use super::table::Column::{Always, Extra};
@@ -17,7 +18,8 @@ pub(super) async fn render(desk: &dyn Desk, now: Timestamp) -> Html {
     let cells = desk.cells();
     let mut out = Html::default();
     html!(out; "<h1>Overview</h1>\n");
-    attention::render(&mut out, &counts, cells.is_empty(), now);
+    let site = Site { no_cell: cells.is_empty(), store_trouble: desk.store_trouble() };
+    attention::render(&mut out, &counts, &site, now);
     if counts.processes.is_empty() && counts.latest_tasks.is_empty() {
         welcome(&mut out);
     }

@@ -90,7 +90,7 @@ mod attention {
     use kapell_core::seams::Timestamp;
 
     use super::super::Html;
-    use super::super::attention::{note, render};
+    use super::super::attention::{Site, note, render};
     use super::super::counts::Counts;
 
     const NOW: Timestamp = Timestamp(1_000_000);
@@ -115,8 +115,18 @@ mod attention {
             note(&mut counts.complaints, lrp, calm, NOW);
         }
         let mut out = Html::default();
-        render(&mut out, &counts, false, NOW);
+        render(&mut out, &counts, &Site::default(), NOW);
         out.into_string()
+    }
+
+    #[test]
+    fn a_store_that_takes_no_writes_is_told_first() {
+        let site = Site { store_trouble: Some("no space <left>".to_owned()), no_cell: true };
+        let mut out = Html::default();
+        render(&mut out, &Counts::default(), &site, NOW);
+        let page = out.into_string();
+        let store = page.find("The store does not take writes: no space &lt;left&gt;");
+        assert!(store.is_some_and(|at| at < page.find("No cell").unwrap()), "{page}");
     }
 
     #[test]

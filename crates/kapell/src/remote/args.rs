@@ -228,7 +228,7 @@ pub(crate) enum DomainCommand {
     Set {
         #[arg(add = ArgValueCompleter::new(ids(Kind::Domain)))]
         name: String,
-        /// For how long [default: for ever]
+        /// For how long, as 90s or 2m; 0 is for ever [default: for ever]
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         ttl: Option<Duration>,
     },

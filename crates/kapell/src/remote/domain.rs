@@ -15,6 +15,7 @@ pub(crate) async fn run(command: DomainCommand, client: &Client) -> anyhow::Resu
     match command {
         DomainCommand::List(list) => show::list(client, list, all).await,
         DomainCommand::Set { name, ttl } => {
+            let ttl = ttl.filter(|ttl| !ttl.is_zero());
             client.set_domain(&name, ttl).await?;
             let until = match ttl {
                 Some(ttl) => format!("for {}", kapell_core::workflow::show_duration(ttl)),

@@ -89,7 +89,7 @@ fn about(event: &Event) -> String {
             let before = change.before.as_ref().map(|before| before.state.name().to_owned());
             let state = arrow(before, lrp.state.name().to_owned());
             let cell = lrp.cell_id.as_ref().map(|cell| format!(" on {cell}")).unwrap_or_default();
-            let why = super::text::why(lrp);
+            let why = super::text::why(lrp, lrp.since);
             let why = if why.is_empty() { why } else { format!(": {why}") };
             format!("{}/{} {state}{cell}{why}", lrp.process_guid, lrp.index)
         }),

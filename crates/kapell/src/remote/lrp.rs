@@ -136,7 +136,7 @@ async fn one(client: &Client, guid: &str) -> Result<View, Error> {
             or_dash(it.cell_id.as_ref()).into(),
             or_dash(it.net.as_ref().filter(|net| !net.ports.is_empty()).map(ports)).into(),
             it.crash_count.to_string().into(),
-            why(it).into(),
+            why(it, now).into(),
         ]
     };
     let table = Table {

@@ -29,6 +29,8 @@ const LOOKS_AFTER_END: u32 = 5;
 const CANCEL: Duration = Duration::from_secs(10);
 const INTERRUPTED: u8 = 130;
 const TERMINATED: u8 = 143;
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
 
 pub(crate) async fn run(args: &TaskRun, client: &Client) -> anyhow::Result<u8> {
     let definition = define(args)?;
@@ -205,7 +207,24 @@ pub(crate) fn conclude(task: &Task) -> u8 {
         Some(code @ 1..) => code,
         Some(0) | None => {
             say(&format!("task {} failed: {}\n", task.guid(), clean(&task.failure_reason)));
-            FAILED
+            match unstartable(task) {
+                Some(code) => code,
+                None => FAILED,
+            }
         }
+    }
+}
+
+/// What a shell would say of a program that could not be started. Only the reason tells, so it must be, word for
+/// word, what a cell says of the very program that was asked for.
+fn unstartable(task: &Task) -> Option<u8> {
+    let Action::Run(Run { path, .. }) = &task.definition.action else { return None };
+    let said = task.failure_reason.strip_prefix(&format!("`{path}` "))?;
+    match said {
+        "is not there" | "was not found in PATH" => Some(NOT_FOUND),
+        "may not be executed"
+        | "was found in PATH but may not be executed"
+        | "is neither a program for this machine nor a script with `#!`" => Some(NOT_EXECUTABLE),
+        _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Times, numbers and texts as people read them.
 
-use kapell_core::board::{ActualLrp, ActualState, TaskState};
+use kapell_core::board::{ActualLrp, ActualState, Settings, TaskState};
 use kapell_core::seams::Timestamp;
 
 use super::table::{Cell, coloured};
@@ -59,8 +59,23 @@ pub(crate) fn task_state(state: TaskState, failed: bool) -> Cell {
     coloured(state.name(), colour)
 }
 
-/// Why an instance is not as it should be.
-pub(crate) fn why(lrp: &ActualLrp) -> String {
-    let reason = lrp.placement_error.as_deref().or(lrp.crash_reason.as_deref());
-    reason.unwrap_or_default().to_owned()
+/// Why an instance is not as it should be. Once it has run for long its last crash is an old story.
+pub(crate) fn why(lrp: &ActualLrp, now: Timestamp) -> String {
+    let crash = lrp.crash_reason.as_deref().unwrap_or_default();
+    match (lrp.state, &lrp.placement_error) {
+        (ActualState::Running, _) => {
+            let calm = now.since(lrp.since) > Settings::default().crash_reset;
+            if calm || crash.is_empty() {
+                String::new()
+            } else {
+                format!("restarted after: {crash}")
+            }
+        }
+        (ActualState::Unclaimed | ActualState::Claimed | ActualState::Crashed, Some(error)) => {
+            error.clone()
+        }
+        (ActualState::Unclaimed | ActualState::Claimed | ActualState::Crashed, None) => {
+            crash.to_owned()
+        }
+    }
 }

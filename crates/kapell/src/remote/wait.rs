@@ -14,7 +14,7 @@ use super::follower::Follower;
 use super::table::cut;
 use super::target::Target;
 use super::task::outcome;
-use super::text::why;
+use super::text::{now, why};
 use crate::logger::style::clean;
 use crate::say;
 
@@ -111,7 +111,7 @@ async fn look(target: &Target, client: &Client) -> Result<Progress, Error> {
 
 async fn lrp(client: &Client, guid: &str, index: Option<u32>) -> Result<Progress, Error> {
     let wanted = client.desired_lrp(guid).await?.instances;
-    let filter = ActualFilter { process_guid: Some(guid), ..ActualFilter::default() };
+    let filter = ActualFilter { process_guid: Some(guid), all: true, ..ActualFilter::default() };
     let actual = client.actual_lrps(filter).await?.items;
     Ok(judge(guid, wanted, index, &actual))
 }
@@ -135,12 +135,25 @@ pub(crate) fn judge(guid: &str, wanted: u32, index: Option<u32>, actual: &[Actua
     let state = find(first).map_or_else(
         || "not there yet".to_owned(),
         |lrp| {
-            let why = why(lrp);
+            let why = why(lrp, now());
             let why = if why.is_empty() { why } else { format!(": {why}") };
             format!("{}{why}", lrp.state.name())
         },
     );
-    Progress::Waiting(format!("{running} of {total} instances run; {guid}/{first} is {state}"))
+    let leaving = |index: &u32| {
+        let twin = |lrp: &&ActualLrp| lrp.index == *index && lrp.evacuating;
+        let twin = actual.iter().find(twin);
+        !runs(index) && twin.is_some_and(|lrp| lrp.state == ActualState::Running)
+    };
+    // They still serve, but not where they are to be.
+    let leaving = match asked.filter(leaving).count() {
+        0 => String::new(),
+        1 => ", 1 runs on a cell that is being evacuated".to_owned(),
+        more => format!(", {more} run on a cell that is being evacuated"),
+    };
+    Progress::Waiting(format!(
+        "{running} of {total} instances run{leaving}; {guid}/{first} is {state}"
+    ))
 }
 
 /// The line that tells what is waited for, on a terminal.

@@ -106,15 +106,29 @@ fn settings_come_from_file_environment_and_flag() {
     let args = ["--config", "kapell.yaml", "--state-dir", "/elsewhere", "config", "show"];
     let ran = bench.run(&args).expect(0);
     let want = "\
-SETTING           VALUE       FROM
-state_dir         /elsewhere  --state-dir
-logger            json        kapell.yaml
-workers           7           $KAPELL_WORKERS
-grace             3.0s        kapell.yaml
-history_runs      100         default
-history_age       90d         default
-output_limit_mib  64          default
-store                         default
+SETTING               VALUE       FROM
+state_dir             /elsewhere  --state-dir
+logger                json        kapell.yaml
+workers               7           $KAPELL_WORKERS
+grace                 3.0s        kapell.yaml
+history_runs          100         default
+history_age           90d         default
+output_limit_mib      64          default
+store                             default
+presence_ttl          15.0s       default
+converge_every        30.0s       default
+stale_unclaimed       30.0s       default
+kick_task             30.0s       default
+pending_task          30m00s      default
+completed_task        2m00s       default
+evacuation_timeout    10m00s      default
+crash_wait            30.0s       default
+longest_crash_wait    16m00s      default
+crash_reset           5m00s       default
+cell_poll             30.0s       default
+cell_poll_evacuating  10.0s       default
+reservation_expiry    1m00s       default
+stop_grace            10.0s       default
 ";
     assert_eq!(ran.out(), want);
     let ran = bench.run(&["config", "show", "--output", "json"]).expect(0);

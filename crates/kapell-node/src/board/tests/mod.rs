@@ -6,3 +6,4 @@ mod presence;
 mod queues;
 mod takeover;
 pub(crate) mod theatre;
+mod trouble;

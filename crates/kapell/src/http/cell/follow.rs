@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use super::super::answer::{self, Answer, Problem};
 use super::super::body::{Body, Gone, Pipe};
 use super::super::query::Query;
+use super::super::site::Tools;
 use super::rep::Rep;
 use super::segments::Reader;
 
@@ -24,6 +25,7 @@ pub(super) async fn logs(
     rep: Arc<dyn Rep>,
     of: LogOf,
     query: &Query,
+    tools: &Tools,
 ) -> Result<Answer, Box<Problem>> {
     let (follow, tail) = (query.switch("follow")?, query.number::<u64>("tail")?);
     let has = {
@@ -34,12 +36,14 @@ pub(super) async fn logs(
         let text = "nothing of it is kept on this cell";
         return Err(Problem::new(StatusCode::NOT_FOUND, "not_found", text));
     }
+    let place = follow.then(|| tools.stream()).transpose()?;
     let reading = Reading { rep, of, reader: Reader::default() };
     let kind = HeaderValue::from_static("application/octet-stream");
     let body = Body::fed(move |pipe| async move {
         if let Err(Ended::Trouble(error)) = reading.tell(&pipe, follow, tail).await {
             pipe.break_off(error).await;
         }
+        drop(place);
     });
     Ok(answer::stream(kind, body))
 }

@@ -17,7 +17,6 @@ use kapell_node::cell::LogOf;
 use serde::Serialize;
 use serde_json::json;
 
-use super::Limits;
 use super::answer::{self, Answer, Problem};
 use super::query::Query;
 use super::read::Payload;
@@ -32,7 +31,7 @@ const EPOCH: HeaderName = HeaderName::from_static(kapell_api::v1::EPOCH);
 /// A cell behind its door.
 pub(super) struct CellSite {
     rep: Arc<dyn Rep>,
-    limits: Limits,
+    tools: Tools,
 }
 
 #[async_trait]
@@ -43,13 +42,14 @@ impl Site for CellSite {
 }
 
 impl CellSite {
-    pub(super) fn new(rep: Arc<dyn Rep>, tools: &Tools) -> Self {
-        Self { rep, limits: tools.limits }
+    pub(super) fn new(rep: Arc<dyn Rep>, tools: Tools) -> Self {
+        Self { rep, tools }
     }
 
     async fn route(&self, visit: Visit) -> Result<Answer, Box<Problem>> {
         let (parts, body) = visit.request.into_parts();
-        let (most_bytes, stall) = (self.limits.bulk_bytes, self.limits.stall);
+        let limits = &self.tools.limits;
+        let (most_bytes, stall) = (limits.bulk_bytes, limits.stall);
         let payload = Payload { body, most_bytes, stall };
         payload.check()?;
         let (route, params) = find(ROUTES, &parts.method, parts.uri.path())?;
@@ -75,10 +75,10 @@ impl CellSite {
                 done(rep.cancel(epoch, &payload.json::<Cancel>(headers).await?))
             }
             Op::Evacuate => done(rep.evacuate(epoch(headers)?)),
-            Op::LogsOfLrp => logs(Arc::clone(rep), lrp(&params)?, &query).await,
+            Op::LogsOfLrp => logs(Arc::clone(rep), lrp(&params)?, &query, &self.tools).await,
             Op::LogsOfTask => {
                 let of = LogOf::Task(params.get("task_guid").into());
-                logs(Arc::clone(rep), of, &query).await
+                logs(Arc::clone(rep), of, &query, &self.tools).await
             }
         }
     }

@@ -48,6 +48,7 @@ async fn every_refusal_has_its_status_and_code() {
         (Declined::Refused(Refusal::Version { stands: 2, asked: 1 }), 409, "version"),
         (Declined::Refused(Refusal::State { text: "s".into() }), 409, "state"),
         (Declined::Busy, 429, "busy"),
+        (Declined::Store("the disk is full".into()), 503, "store_unavailable"),
         (Declined::NotLeading, 503, "not_leading"),
     ];
     for (why, status, code) in cases {
@@ -224,8 +225,20 @@ async fn the_time_to_live_of_a_domain_stands_in_query_or_body() {
     assert_eq!(ttl(&desk), Some(Duration::from_secs(120)));
     host.send("PUT", "/v1/domains/d", r#"{"ttl_ms":1500}"#).await;
     assert_eq!(ttl(&desk), Some(Duration::from_millis(1500)));
-    host.ask("PUT", "/v1/domains/d", "").await;
+    host.send("PUT", "/v1/domains/d", r#"{"ttl":"2m"}"#).await;
+    assert_eq!(ttl(&desk), Some(Duration::from_secs(120)));
+    host.send("PUT", "/v1/domains/d", r#"{"ttl":90}"#).await;
+    assert_eq!(ttl(&desk), Some(Duration::from_secs(90)));
+    for body in ["", "{}", r#"{"ttl":0}"#, r#"{"ttl":"0s"}"#, r#"{"ttl_ms":0}"#] {
+        host.send("PUT", "/v1/domains/d", body).await;
+        assert_eq!(ttl(&desk), None, "{body}");
+    }
+    host.ask("PUT", "/v1/domains/d?ttl=0", "").await;
     assert_eq!(ttl(&desk), None);
+    for body in [r#"{"ttl":"soon"}"#, r#"{"ttl":-1}"#, r#"{"ttl":"2m","ttl_ms":1}"#] {
+        let wrong = host.send("PUT", "/v1/domains/d", body).await.problem().0;
+        assert!(matches!(wrong, 400 | 422), "{body}: {wrong}");
+    }
     let both = host.send("PUT", "/v1/domains/d?ttl=2m", r#"{"ttl_ms":1500}"#).await;
     assert_eq!(both.problem().0, 400);
 }

@@ -61,11 +61,13 @@ async fn each_report_is_answered_on_its_own() {
 #[tokio::test]
 async fn nothing_is_decided_after_what_the_board_had_no_time_for() {
     let (host, desk) = Host::with_board().await;
-    desk.answers(Err(Declined::Busy));
     let body = json!([claim("a"), claim("a"), claim("a")]).to_string();
-    let answers = host.send("POST", "/v1/cells/c1/reports", &body).await.json();
-    assert_eq!(answers, json!(["busy", "busy", "busy"]));
-    assert_eq!(desk.take_asked().len(), 1);
+    for why in [Declined::Busy, Declined::Store("the disk is full".into())] {
+        desk.answers(Err(why));
+        let answers = host.send("POST", "/v1/cells/c1/reports", &body).await.json();
+        assert_eq!(answers, json!(["busy", "busy", "busy"]));
+        assert_eq!(desk.take_asked().len(), 1);
+    }
     desk.answers(Err(Declined::NotLeading));
     assert_eq!(host.send("POST", "/v1/cells/c1/reports", &body).await.problem().0, 503);
 }

@@ -26,6 +26,7 @@ pub(super) struct FakeDesk {
     pub(super) answers: Mutex<VecDeque<Result<Reply, Declined>>>,
     pub(super) events: Mutex<Vec<Next>>,
     pub(super) evacuated: Mutex<Vec<CellId>>,
+    pub(super) trouble: Mutex<Option<String>>,
 }
 
 impl FakeDesk {
@@ -130,6 +131,10 @@ fn id(next: &Next) -> EventId {
 impl Desk for FakeDesk {
     fn settings(&self) -> Settings {
         Settings::default()
+    }
+
+    fn store_trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap().clone()
     }
 
     fn last_event(&self) -> EventId {

@@ -1,4 +1,3 @@
-use std::io::ErrorKind;
 use std::time::Instant;
 
 use super::upstream::Slow;
@@ -49,26 +48,98 @@ async fn a_body_for_us_has_a_size() {
     assert_eq!(reply.status, 404);
 }
 
+async fn eventually(is_so: impl AsyncFn() -> bool) {
+    let look = async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(DEADLINE, look).await.unwrap();
+}
+
+fn metrics(host: &Host) -> String {
+    format!("GET /metrics HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\r\n", host.at())
+}
+
 #[tokio::test]
 async fn connections_are_counted() {
     let host = Host::with(0xa, Limits { connections: 1, ..LIMITS }).await;
-    let request = format!(
-        "GET /metrics HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\r\n",
-        host.at()
-    );
     let mut first = TcpStream::connect(host.at()).await.unwrap();
-    first.write_all(request.as_bytes()).await.unwrap();
+    first.write_all(metrics(&host).as_bytes()).await.unwrap();
     until(&mut first, "leading 1\n").await;
     let mut second = TcpStream::connect(host.at()).await.unwrap();
-    second.write_all(request.as_bytes()).await.unwrap();
-    for _ in 0..20 {
-        first.write_all(request.as_bytes()).await.unwrap();
-        until(&mut first, "leading 1\n").await;
-    }
-    let early = second.try_read(&mut [0; 1]);
-    assert!(early.is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
+    let refused = Reply::parse(&rest(&mut second).await);
+    assert_eq!(refused.problem(), (503, "too_many_connections".to_owned()));
+    assert!(refused.has("retry-after: 1"));
+    first.write_all(metrics(&host).as_bytes()).await.unwrap();
+    until(&mut first, "leading 1\n").await;
     drop(first);
-    until(&mut second, "leading 1\n").await;
+    let again = async || host.get("/metrics").await.status == 200;
+    eventually(again).await;
+}
+
+#[tokio::test]
+async fn strangers_make_room_for_those_who_are_let_in() {
+    let host = Host::with(0xa, Limits { connections: 3, ..LIMITS }).await;
+    let mut known = TcpStream::connect(host.at()).await.unwrap();
+    known.write_all(metrics(&host).as_bytes()).await.unwrap();
+    until(&mut known, "leading 1\n").await;
+    let mut strangers = Vec::new();
+    for _ in 0..20 {
+        let mut stranger = TcpStream::connect(host.at()).await.unwrap();
+        stranger.write_all(b"GET / HT").await.unwrap();
+        strangers.push(stranger);
+    }
+    assert_eq!(host.get("/metrics").await.status, 200);
+    // Those who came first went first, and whoever was let in stays.
+    let mut byte = [0; 1];
+    let gone = timeout(DEADLINE, strangers[0].read(&mut byte)).await.unwrap();
+    assert!(matches!(gone, Ok(0) | Err(_)), "{gone:?}");
+    known.write_all(metrics(&host).as_bytes()).await.unwrap();
+    until(&mut known, "leading 1\n").await;
+}
+
+#[tokio::test]
+async fn streams_leave_connections_for_others() {
+    let host = Host::with(0xa, Limits { streams: 2, forwards: 4, ..LIMITS }).await;
+    host.face.follow(0xa, &host.at());
+    *host.face.board.lock().unwrap() = Some(FakeDesk::new());
+    let standby = Host::with(0xb, Limits { streams: 2, forwards: 2, ..LIMITS }).await;
+    standby.face.follow(0xa, &host.at());
+    let open = async |host: &Host| {
+        let mut stream = TcpStream::connect(host.at()).await.unwrap();
+        let request = format!(
+            "GET /v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\r\n",
+            host.at()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        until(&mut stream, "retry: 1000").await;
+        stream
+    };
+    let _forwarded = open(&standby).await;
+    let refused = standby.get("/v1/events").await;
+    assert_eq!(refused.problem(), (503, "too_many_streams".to_owned()));
+    assert_eq!(standby.get("/v1/tasks").await.status, 200);
+    let second = open(&host).await;
+    for path in ["/v1/events", "/v1/logs/task/t?follow=true"] {
+        let refused = host.get(path).await;
+        assert_eq!(refused.problem(), (503, "too_many_streams".to_owned()), "{path}");
+        assert!(refused.has("retry-after: 1"));
+    }
+    assert_eq!(host.get("/v1/tasks").await.status, 200);
+    drop(second);
+    let again = async || {
+        let mut stream = TcpStream::connect(host.at()).await.unwrap();
+        let request = format!(
+            "GET /v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\r\n",
+            host.at()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        &head == b"HTTP/1.1 200"
+    };
+    eventually(again).await;
 }
 
 #[tokio::test]

@@ -42,6 +42,7 @@ struct Fake {
     owner: Owner,
     leader: Mutex<Option<Leader>>,
     role: Mutex<Role>,
+    store_trouble: Mutex<Option<String>>,
     board: Mutex<Option<Arc<FakeDesk>>>,
 }
 
@@ -56,7 +57,8 @@ impl Face for Fake {
 
     fn health(&self) -> Health {
         let role = *self.role.lock().unwrap_or_else(PoisonError::into_inner);
-        Health { role, store_reachable: true, since: Timestamp(7) }
+        let store_trouble = self.store_trouble.lock().unwrap().clone();
+        Health { role, store_trouble, since: Timestamp(7) }
     }
 
     fn metrics(&self) -> String {
@@ -76,6 +78,7 @@ impl Fake {
             owner,
             leader: Mutex::new(None),
             role: Mutex::new(Role::Standby),
+            store_trouble: Mutex::new(None),
             board: Mutex::new(None),
         })
     }

@@ -7,6 +7,12 @@ async fn health_says_what_the_host_does() {
     assert_eq!(reply.status, 200);
     assert_eq!(reply.body, "{\"status\":\"standby\",\"store_reachable\":true,\"since\":7}\n");
     assert!(reply.has("kapell-served-by: 000000000000000b"), "{}", reply.head);
+    *host.face.store_trouble.lock().unwrap() = Some("the disk is full".to_owned());
+    let reply = host.get("/healthz").await.json();
+    assert_eq!(
+        (&reply["store_reachable"], &reply["reason"]),
+        (&false.into(), &"the disk is full".into())
+    );
     *host.face.role.lock().unwrap() = Role::Leading;
     assert_eq!(host.get("/healthz?verbose").await.json()["status"], "leading");
     *host.face.role.lock().unwrap() = Role::Stopping;

@@ -1,3 +1,5 @@
+use std::time::SystemTime;
+
 use kapell_core::board::{ActualState, TaskState};
 
 use super::desk::{lrp, task};
@@ -20,7 +22,7 @@ async fn cookie(host: &Host) -> String {
     let reply = browse(host, "GET", &format!("/?token={TOKEN}"), "", "").await;
     assert_eq!((reply.status, reply.header("location")), (303, Some("/")));
     let set = reply.header("set-cookie").unwrap();
-    assert!(set.ends_with("; path=/; max-age=2592000; httponly; samesite=strict"), "{set}");
+    assert!(set.ends_with("; path=/; max-age=604800; httponly; samesite=strict"), "{set}");
     assert!(!set.contains(TOKEN), "{set}");
     format!("cookie: other=1; {}\r\n", set.split(';').next().unwrap())
 }
@@ -37,6 +39,37 @@ async fn a_browser_gets_in_by_opening_the_address_once() {
     assert_eq!(browse(&host, "GET", "/v1/tasks", &cookie, "").await.status, 200);
     let wrong = cookie.replace("=1;", "=2;").replace("session_", "sessionx_");
     assert_eq!(browse(&host, "GET", "/", &wrong, "").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_session_ends_and_is_renewed_in_time() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let (host, _) = Host::with_board().await;
+    let (one, two) = (cookie(&host).await, cookie(&host).await);
+    assert_ne!(one, two);
+    let token = Token::parse(TOKEN.as_bytes()).unwrap();
+    let now = SystemTime::now();
+    for (issued, status, renewed) in [
+        (now - DAY, 200, false),
+        (now - 4 * DAY, 200, true),
+        (now - 8 * DAY, 401, false),
+        (now + DAY, 401, false),
+    ] {
+        let session = token.session(issued).unwrap();
+        let line = format!("cookie: kapell_session_{}={session}\r\n", host.at().port());
+        let page = browse(&host, "GET", "/", &line, "").await;
+        assert_eq!((page.status, page.header("set-cookie").is_some()), (status, renewed));
+        if let Some(set) = page.header("set-cookie") {
+            let line = format!("cookie: {}\r\n", set.split(';').next().unwrap());
+            let page = browse(&host, "GET", "/", &line, "").await;
+            assert_eq!((page.status, page.header("set-cookie")), (200, None));
+        }
+        // The time cannot be changed without the token.
+        let (_, mac) = session.split_once('.').unwrap();
+        let later = now.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros();
+        let line = format!("cookie: kapell_session_{}={later}.{mac}\r\n", host.at().port());
+        assert_eq!(browse(&host, "GET", "/", &line, "").await.status, 401);
+    }
 }
 
 #[tokio::test]

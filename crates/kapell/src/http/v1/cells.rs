@@ -93,7 +93,7 @@ async fn decide(
             }
             Err(Declined::Refused(refusal)) => ReportAnswer::Refused(refusal),
             // What comes after it may not be decided before it.
-            Err(Declined::Busy) => break,
+            Err(Declined::Busy | Declined::Store(_)) => break,
             Err(why @ Declined::NotLeading) => return Err(declined(why)),
         };
         answers.push((at, answer));

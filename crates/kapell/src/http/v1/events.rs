@@ -9,6 +9,7 @@ use super::super::answer::{self, Answer, Problem};
 use super::super::body::{Body, Gone, Pipe};
 use super::super::desk::Watcher;
 use super::super::query::bad;
+use super::super::site::Tools;
 use super::call::Call;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -22,15 +23,17 @@ pub(super) fn parse(text: &str) -> Option<EventId> {
     Some(EventId { epoch: Epoch(epoch.parse().ok()?), number: number.parse().ok()? })
 }
 
-pub(super) fn events(call: &Call) -> Result<Answer, Box<Problem>> {
+pub(super) fn events(call: &Call, tools: &Tools) -> Result<Answer, Box<Problem>> {
     // A browser that comes back sends the header, and the query that it began with.
     let header = call.headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
     let text = header.filter(|text| !text.is_empty()).or_else(|| call.query.get("after"));
     let wrong = |text: &str| bad(&format!("`{text}` is no id of an event"), "after");
     let after = text.map(|text| parse(text).ok_or_else(|| wrong(text))).transpose()?;
+    let place = tools.stream()?;
     let watcher = call.desk.events(after);
     Ok(answer::event_stream(Body::fed(|pipe| async move {
         let _left = tell(&pipe, watcher).await;
+        drop(place);
     })))
 }
 

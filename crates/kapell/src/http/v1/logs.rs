@@ -41,6 +41,7 @@ pub(super) async fn answer(
     upstream: &Arc<Upstream>,
 ) -> Result<Answer, Box<Problem>> {
     let query = query(&call.query)?;
+    let place = query.follow.then(|| upstream.tools.stream()).transpose()?;
     let mut cells = source.cells(&*call.desk).into_iter();
     let mut open = None;
     let mut trouble = None;
@@ -71,7 +72,10 @@ pub(super) async fn answer(
     };
     let format = Formatter::new(query.format);
     let kind = HeaderValue::from_static(format.content_type());
-    let body = Body::fed(move |pipe| relay.run(pipe, open, format));
+    let body = Body::fed(move |pipe| async move {
+        relay.run(pipe, open, format).await;
+        drop(place);
+    });
     Ok(answer::stream(kind, body))
 }
 

@@ -97,7 +97,7 @@ impl Api {
             Op::Leave => cells::leave(&call),
             Op::Report => cells::reports(call).await,
             Op::Records => cells::records(call).await,
-            Op::Events => events::events(&call),
+            Op::Events => events::events(&call, &self.tools),
             Op::Endpoints => lists::endpoints(&call),
             Op::ExplainLrp => explain::lrp(&call),
             Op::ExplainTask => explain::task(&call),

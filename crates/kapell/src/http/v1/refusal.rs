@@ -19,6 +19,10 @@ pub(super) fn declined(why: Declined) -> Box<Problem> {
         Declined::Busy => {
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "busy", why.to_string()).passing()
         }
+        Declined::Store(_) => {
+            let text = why.to_string();
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", text).passing()
+        }
         Declined::NotLeading => {
             let text = "this host does not lead any more; whether it was done is not known";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_leading", text).passing()

@@ -24,7 +24,7 @@ use super::super::site::Tools;
 /// The way to the cells.
 #[derive(Debug)]
 pub(super) struct Upstream {
-    tools: Tools,
+    pub(super) tools: Tools,
     slots: Arc<Semaphore>,
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
-use kapell_api::v1::DomainUpdate;
+use kapell_api::v1::{DomainUpdate, Ttl};
 use kapell_core::board::{
     DesiredLrp, DesiredUpdate, Domain, InstanceGuid, ProcessGuid, Refusal, Request, TaskDefinition,
     TaskGuid,
@@ -25,21 +25,28 @@ pub(super) async fn set_domain(call: Call) -> Answered {
     let now = call.now;
     let (update, asked) = call.json_if_any::<DomainUpdate>().await?;
     let domain: Domain = asked.id("domain");
-    let ttl = match (asked.query.get("ttl"), update.and_then(|update| update.ttl_ms)) {
-        (Some(_), Some(_)) => {
-            return Err(bad(
-                "give the time to live in the query or in the body, not in both",
-                "ttl",
-            ));
-        }
-        (Some(text), None) => {
-            let wrong = || bad(&format!("`{text}` is no duration: write as `90s` or `2m`"), "ttl");
-            Some(parse_duration(text).ok_or_else(wrong)?)
-        }
-        (None, ttl_ms) => ttl_ms.map(Duration::from_millis),
-    };
+    let ttl = time_to_live(asked.query.get("ttl"), update.unwrap_or_default())?;
     let done = asked.desk.ask(Request::SetDomain { domain, ttl }).await.map_err(declined)?;
     Ok(reply(done, "", now))
+}
+
+/// None: for ever.
+fn time_to_live(
+    query: Option<&str>,
+    update: DomainUpdate,
+) -> Result<Option<Duration>, Box<Problem>> {
+    let wrong =
+        |text: &str| bad(&format!("`{text}` is no duration: write as `90s` or `2m`"), "ttl");
+    let read = |text: &str| parse_duration(text).ok_or_else(|| wrong(text));
+    let ttl = match (query, update.ttl, update.ttl_ms) {
+        (None, None, None) => None,
+        (Some(text), None, None) => Some(read(text)?),
+        (None, Some(Ttl::Text(text)), None) => Some(read(&text)?),
+        (None, Some(Ttl::Seconds(seconds)), None) => Some(Duration::from_secs(seconds)),
+        (None, None, Some(millis)) => Some(Duration::from_millis(millis)),
+        _ => return Err(bad("give the time to live once, in the query or in the body", "ttl")),
+    };
+    Ok(ttl.filter(|ttl| !ttl.is_zero()))
 }
 
 pub(super) async fn desire(call: Call) -> Answered {

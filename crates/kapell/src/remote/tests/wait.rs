@@ -28,5 +28,18 @@ fn all_that_are_desired_must_run() {
 #[test]
 fn an_evacuating_twin_does_not_count() {
     let twin = ActualLrp { evacuating: true, ..instance(0, ActualState::Running) };
-    assert!(matches!(judge("web", 1, None, &[twin]), Progress::Waiting(_)));
+    let waiting = |text: &str| Progress::Waiting(text.to_owned());
+    let want =
+        "0 of 1 instances run, 1 runs on a cell that is being evacuated; web/0 is not there yet";
+    assert_eq!(judge("web", 1, None, std::slice::from_ref(&twin)), waiting(want));
+    let other = ActualLrp { evacuating: true, ..instance(1, ActualState::Running) };
+    let mut all = vec![twin, other, instance(0, ActualState::Claimed)];
+    let want = "0 of 2 instances run, 2 run on a cell that is being evacuated; web/0 is CLAIMED";
+    assert_eq!(judge("web", 2, None, &all), waiting(want));
+    // Moved: the twin beside it no longer matters.
+    all[2].state = ActualState::Running;
+    let want =
+        "1 of 2 instances run, 1 runs on a cell that is being evacuated; web/1 is not there yet";
+    assert_eq!(judge("web", 2, None, &all), waiting(want));
+    assert_eq!(judge("web", 1, None, &all), Progress::Done);
 }

@@ -86,7 +86,12 @@ fn a_domain_is_fresh_until_its_time_runs_out() {
     send(&site, "PUT", "/v1/domains/d?ttl=soon", &[], "").refused(400, "bad_parameter");
     send(&site, "PUT", "/v1/domains/d?ttl=1m", &[JSON], r#"{"ttl_ms": 1}"#)
         .refused(400, "bad_parameter");
-    send(&site, "PUT", "/v1/domains/d", &[JSON], r#"{"ttl": 1}"#).refused(400, "bad_json");
+    for ttl in ["60", r#""1m""#] {
+        let set = set("/v1/domains/d", &format!(r#"{{"ttl": {ttl}}}"#));
+        assert!(set["expires_at"].as_i64().is_some(), "{ttl}");
+    }
+    assert_eq!(set("/v1/domains/d", r#"{"ttl": 0}"#)["expires_at"], Value::Null);
+    send(&site, "PUT", "/v1/domains/d", &[JSON], r#"{"time": 1}"#).refused(400, "bad_json");
 }
 
 #[test]

@@ -107,3 +107,28 @@ fn what_kapell_up_says_to_try_works_as_it_stands() {
         }
     }
 }
+
+#[test]
+fn a_second_platform_in_one_directory_is_refused_before_it_says_anything() {
+    let site = Site::up();
+    let dir = site.dir();
+    let dir = dir.to_str().expect("text");
+    let pid = site.running.as_ref().expect("it runs").pid();
+    let ran = site.bench.run(&["up", "--dir", dir, "--port", "0"]).expect(2);
+    assert_eq!(ran.stdout, "");
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    ran.stderr_has(&format!("error: another `kapell up` (process {pid}) runs in `DIR/up`"));
+    site.get("/v1/cells");
+}
+
+#[test]
+fn the_port_that_was_found_is_the_one_that_is_told() {
+    let mut site = Site::with_port(0);
+    let url = site.bench.read("state/url");
+    let port = url.trim().rsplit(':').next().expect("a port").to_owned();
+    assert_ne!(port, "0");
+    site.port = port.parse().expect("a number");
+    assert_eq!(site.get("/leader")["address"], format!("127.0.0.1:{port}"));
+    let said = site.running.as_mut().expect("it runs").stderr_so_far();
+    assert!(said.contains(&format!("127.0.0.1:{port}")) && !said.contains("127.0.0.1:0"), "{said}");
+}

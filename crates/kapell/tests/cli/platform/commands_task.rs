@@ -116,3 +116,15 @@ fn waiting_goes_on_over_a_restart_of_the_platform() {
     std::fs::remove_file(&gate).expect("it is there");
     assert_eq!(running.finish().expect(6).stdout, "begun\nended\n");
 }
+
+#[test]
+fn a_program_that_cannot_be_started_ends_as_in_a_shell() {
+    let site = Site::up();
+    site.bench.write("plain", "no program");
+    let plain = site.bench.path("plain");
+    let plain = plain.to_str().expect("text");
+    for (program, code) in [("no-such-program", 127), ("/no/such/program", 127), (plain, 126)] {
+        let ran = site.kapell(&["task", "run", "--wait", "--rm", "--", program]).expect(code);
+        ran.stderr_has("failed: `");
+    }
+}

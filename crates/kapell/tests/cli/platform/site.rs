@@ -56,6 +56,13 @@ impl Site {
         site
     }
 
+    /// A platform that is up on this port.
+    pub(crate) fn with_port(port: u16) -> Self {
+        let mut site = Self { bench: Bench::new(), port, running: None };
+        site.start(&[]);
+        site
+    }
+
     /// Starts it, again after it ended or was killed, and waits until it is ready.
     pub(crate) fn start(&mut self, more: &[&str]) {
         assert!(self.running.is_none(), "it runs already");

@@ -52,7 +52,13 @@ fn common() -> Value {
         "Problem": object(3, &[("code", text()), ("message", text()), ("details", json!({ "type": "object" }))]),
         "Id": { "type": "string", "pattern": "^[a-zA-Z0-9_-]+$", "minLength": 1, "maxLength": 200 },
         "Timestamp": { "type": "integer", "format": "int64", "description": "Milliseconds since 1970." },
-        "DomainUpdate": strict(0, &[("ttl_ms", count())]),
+        "DomainUpdate": strict(0, &[
+            ("ttl", json!({
+                "type": ["string", "integer"], "minimum": 0,
+                "description": "How long the domain is fresh: a duration such as `2m`, or a number of seconds. Without it, and with 0, for ever.",
+            })),
+            ("ttl_ms", json!({ "type": "integer", "minimum": 0, "description": "The same in milliseconds, instead of ttl." })),
+        ]),
         "DomainView": object(2, &[("domain", text()), ("fresh", flag()), ("expires_at", of("Timestamp"))]),
         "EventView": object(2, &[("id", text()), ("name", text()), ("event", of("Event"))]),
         "Event": object(1, &[
