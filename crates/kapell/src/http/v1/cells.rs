@@ -1,14 +1,13 @@
 //! What cells say, and what they are told through the leader.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use futures_util::future::join_all;
 use hyper::StatusCode;
 use kapell_api::v1::{RecordsWanted, ReportAnswer, Reports};
 use kapell_core::board::request::Report;
-use kapell_core::board::{CellId, CellPresence, Reply, Request};
+use kapell_core::board::{CellId, CellPresence, InstanceGuid, Reply, Request};
 use kapell_node::board::Declined;
-use tokio::task::JoinSet;
 
 use super::super::answer::{self, Answer, Problem};
 use super::super::desk::Desk;
@@ -53,24 +52,19 @@ pub(super) async fn records(call: Call) -> Answered {
     Ok(answer::value(StatusCode::OK, &asked.desk.records(&asked.id("cell_id"), &wanted)))
 }
 
-/// Reports about one process or task are decided one after the other, those about different ones side by side.
+/// Reports about one container are decided one after the other, those about different ones side by side, so that they
+/// are committed together.
 pub(super) async fn reports(call: Call) -> Answered {
     let (reports, asked) = call.json::<Reports>().await?;
     let cell_id: CellId = asked.id("cell_id");
     let mut answers = vec![ReportAnswer::Busy; reports.len()];
-    let mut chains: BTreeMap<String, Vec<(usize, Report)>> = BTreeMap::new();
+    let mut chains: BTreeMap<InstanceGuid, Vec<(usize, Report)>> = BTreeMap::new();
     for (at, report) in reports.into_iter().enumerate() {
-        chains.entry(report.partition().to_owned()).or_default().push((at, report));
+        let container = report.instance(&cell_id).instance_guid;
+        chains.entry(container).or_default().push((at, report));
     }
-    let mut under_way = JoinSet::new();
-    for chain in chains.into_values() {
-        under_way.spawn(decide(Arc::clone(&asked.desk), cell_id.clone(), chain));
-    }
-    while let Some(decided) = under_way.join_next().await {
-        let decided = decided.map_err(|error| {
-            let text = format!("a report was not decided: {error}");
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text)
-        })?;
+    let chains = chains.into_values().map(|chain| decide(&*asked.desk, &cell_id, chain));
+    for decided in join_all(chains).await {
         for (at, answer) in decided? {
             answers[at] = answer;
         }
@@ -79,8 +73,8 @@ pub(super) async fn reports(call: Call) -> Answered {
 }
 
 async fn decide(
-    desk: Arc<dyn Desk>,
-    cell_id: CellId,
+    desk: &dyn Desk,
+    cell_id: &CellId,
     chain: Vec<(usize, Report)>,
 ) -> Result<Vec<(usize, ReportAnswer)>, Box<Problem>> {
     let mut answers = Vec::with_capacity(chain.len());
