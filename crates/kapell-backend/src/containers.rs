@@ -35,7 +35,12 @@ pub enum User {
     /// As the agent.
     Same,
     /// A user and group by number, in no other group, without any privilege.
-    Id { uid: u32, gid: u32 },
+    Id {
+        uid: u32,
+        gid: u32,
+        /// Nobody else is this user: whatever runs as it ends with the container.
+        own: bool,
+    },
 }
 
 /// A container that an earlier agent has left.
@@ -83,7 +88,8 @@ pub enum Error {
 pub trait Containers: fmt::Debug + Send + Sync {
     /// What earlier agents have left, whether it runs or has ended. Called once, before all else.
     ///
-    /// What ran before the machine was started anew is cleared away and not found.
+    /// What ran when the machine was started anew is cleared away and not found; what had ended
+    /// before is.
     async fn recover(&self) -> Result<Vec<Found>, Error>;
 
     /// Starts a container. Returns when its program runs, or when it is certain that it never will.
@@ -97,6 +103,10 @@ pub trait Containers: fmt::Debug + Send + Sync {
 
     /// Kills whatever runs of it and forgets it. Its logs stay.
     async fn delete(&self, guid: &str) -> Result<(), Error>;
+
+    /// The first `limit` bytes of a file that it left in the directory where it ran. Links are not
+    /// followed, and what does not belong to its user is not read.
+    async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error>;
 
     /// The directory of its own, where it runs unless its spec says otherwise.
     fn dir(&self, guid: &str) -> PathBuf;

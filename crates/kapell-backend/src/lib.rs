@@ -4,6 +4,7 @@ pub mod containers;
 pub mod executor;
 pub mod exit;
 pub mod local;
+pub mod own_file;
 pub mod process;
 pub mod supervisor;
 

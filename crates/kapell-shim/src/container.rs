@@ -67,6 +67,7 @@ fn begin(dir: &[u8]) -> Result<(Container<'static>, File), Failure> {
     let logs = Path::new(OsStr::from_bytes(spec.logs.to_bytes()));
     let container = Container {
         program,
+        own_user: spec.user.filter(|_| spec.own_user).map(|(uid, _)| uid),
         signals,
         out: Source { pipe: Some(out), stream: Stream::Out, tail: Tail::new() },
         err: Source { pipe: Some(err), stream: Stream::Err, tail: Tail::new() },
@@ -90,6 +91,8 @@ struct Source {
 struct Container<'a> {
     /// Leads its group and its session.
     program: i32,
+    /// Whoever runs as this user is part of it.
+    own_user: Option<u32>,
     signals: OwnedFd,
     out: Source,
     err: Source,
@@ -184,6 +187,9 @@ impl Container<'_> {
 
     /// Ends all that is left. Orphans fall to us in waves, so one round is not enough.
     fn sweep(&self) {
+        if let Some(uid) = self.own_user {
+            sys::kill_user(uid);
+        }
         let deadline = sys::monotonic_ms() + PATIENCE_MS;
         loop {
             match sys::reap() {

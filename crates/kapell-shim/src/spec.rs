@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use crate::number;
 
-const MAGIC: &[u8] = b"kapell-spec-1";
+const MAGIC: &[u8] = b"kapell-spec-2";
 const END: &[u8] = b"end";
 
 /// All texts are those of the file, so they already are what `execve` wants.
@@ -14,6 +14,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) dir: Option<&'a CStr>,
     /// User and group, unless it runs as we do.
     pub(crate) user: Option<(u32, u32)>,
+    /// Whoever runs as its user is part of it.
+    pub(crate) own_user: bool,
     pub(crate) stop_grace_ms: u64,
     pub(crate) logs: &'a CStr,
     pub(crate) log_bytes: u64,
@@ -39,6 +41,7 @@ impl<'a> Spec<'a> {
             (Some(uid), Some(gid)) => Some((u32::try_from(uid).ok()?, u32::try_from(gid).ok()?)),
             _ => None,
         };
+        let own_user = texts.next()?.to_bytes() == b"own";
         let stop_grace_ms = number::parse(texts.next()?.to_bytes())?;
         let logs = texts.next()?;
         let log_bytes = number::parse(texts.next()?.to_bytes())?;
@@ -60,6 +63,7 @@ impl<'a> Spec<'a> {
             program,
             dir,
             user,
+            own_user,
             stop_grace_ms,
             logs,
             log_bytes,

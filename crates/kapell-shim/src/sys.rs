@@ -158,6 +158,30 @@ pub(crate) fn fork() -> Result<Option<i32>, i32> {
     Ok((pid != 0).then_some(pid))
 }
 
+/// Kills all that runs as this user. Only the kernel can do so without missing what is just born, and
+/// only for somebody who is that user.
+pub(crate) fn kill_user(uid: u32) {
+    // Who shares the user may kill our child before it has done its work.
+    for _ in 0..100 {
+        let Ok(child) = fork() else { return };
+        let Some(pid) = child else {
+            // SAFETY: numbers only.
+            unsafe {
+                if libc::setresuid(uid, uid, uid) == 0 {
+                    libc::kill(-1, libc::SIGKILL);
+                }
+            }
+            exit(0)
+        };
+        let mut status = 0;
+        // SAFETY: writes one number.
+        let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        if waited != pid || libc::WIFEXITED(status) {
+            return;
+        }
+    }
+}
+
 pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: does not return.
     unsafe { libc::_exit(code) }

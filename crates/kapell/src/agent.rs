@@ -1,6 +1,7 @@
 //! A cell in this process: its containers, its listener, and its way to the board.
 
 use std::fs;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::http::{self, Listen, Rep, Server, TlsFiles, Token};
+use crate::users;
 
 /// How long clients may go on with what they read when the cell ends.
 const GRACE: Duration = Duration::from_millis(500);
@@ -63,12 +65,16 @@ pub(crate) struct Agent {
 impl Agent {
     /// Makes a cell, which begins to work when `ready` is done.
     pub(crate) async fn start(
-        plan: Plan,
+        mut plan: Plan,
         ready: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<Self> {
         make_dir(&plan.dir)?;
         let containers = ProcessContainers::open(&plan.dir)?;
-        let id = cell_id(&plan)?;
+        let Identity { id, home } = identity(&plan)?;
+        if plan.settings.users.is_some() {
+            let dir = std::path::absolute(&plan.dir)?;
+            plan.settings.users = Some(users::block(&dir, Path::new(users::CLAIMS))?);
+        }
         let late = Arc::new(Late { id: id.clone(), cell: OnceLock::new() });
         let advertise = plan.advertise.clone().unwrap_or_else(|| plan.listen.to_string());
         let listen = Listen {
@@ -97,6 +103,7 @@ impl Agent {
         let advertise_host = host_of(&place, plan.listen.ip());
         let (cell, running) = Cell::start(Parts {
             id,
+            home,
             dir: plan.dir,
             settings: plan.settings,
             clock: Arc::new(SystemClock),
@@ -195,11 +202,21 @@ fn make_dir(dir: &Path) -> anyhow::Result<()> {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o711)).with_context(failed)
 }
 
+/// Who a cell is: its id, and what tells its directory from all others.
+struct Identity {
+    id: CellId,
+    home: String,
+}
+
 /// The id that was given, or else the one that stands in the directory, or else a new one.
-fn cell_id(plan: &Plan) -> anyhow::Result<CellId> {
+fn identity(plan: &Plan) -> anyhow::Result<Identity> {
     let path = plan.dir.join("cell-id");
-    let failed = || format!("cannot write `{}`", path.display());
-    let kept = fs::read_to_string(&path).ok().map(|text| text.trim().to_owned());
+    let text = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read.with_context(|| format!("cannot read `{}`", path.display()))?,
+    };
+    let mut lines = text.lines().map(|line| line.trim().to_owned()).filter(|it| !it.is_empty());
+    let (kept, home) = (lines.next(), lines.next());
     let id = match (&plan.id, kept) {
         (Some(id), Some(kept)) if *id != kept => anyhow::bail!(
             "`{}` belongs to the cell `{kept}`: leave --id out, or give another --dir for `{id}`",
@@ -213,8 +230,15 @@ fn cell_id(plan: &Plan) -> anyhow::Result<CellId> {
     if !id.is_valid() {
         anyhow::bail!("`{id}` is no id of a cell: write letters, digits, `-` and `_`");
     }
-    fs::write(&path, format!("{id}\n")).with_context(failed)?;
-    Ok(id)
+    let home =
+        home.unwrap_or_else(|| format!("{:016x}{:016x}", SystemIds.draw(), SystemIds.draw()));
+    let wanted = format!("{id}\n{home}\n");
+    if text != wanted {
+        let draft = plan.dir.join("cell-id.draft");
+        let written = fs::write(&draft, wanted).and_then(|()| fs::rename(&draft, &path));
+        written.with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(Identity { id, home })
 }
 
 fn host_of(place: &str, listen: IpAddr) -> String {

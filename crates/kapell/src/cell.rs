@@ -10,6 +10,9 @@ use crate::http::{self, TlsFiles, Token};
 use crate::remote::LOCAL;
 use crate::say;
 
+/// The board does not take this cell.
+const REFUSED: u8 = 1;
+
 pub(crate) fn run(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {
     log::begin(args.log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -32,6 +35,11 @@ async fn work(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {
             agent.stop(false).await;
             say("kapell cell: evacuated\n");
             return Ok(0);
+        }
+        problem = agent.cell.refused() => {
+            agent.stop(false).await;
+            say(&format!("error: {}\n", problem.message));
+            return Ok(REFUSED);
         }
     };
     tokio::select! {

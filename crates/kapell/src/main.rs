@@ -16,6 +16,7 @@ mod seats;
 mod store;
 mod summary;
 mod up;
+mod users;
 mod workflow;
 
 use std::process::ExitCode;

@@ -126,6 +126,11 @@ impl Companion for Up {
             let _told = leads.send(());
         };
         let agent = Agent::start(plan, led).await?;
+        let cell = agent.cell.clone();
+        self.greeting().spawn(async move {
+            let problem = cell.refused().await;
+            say(&format!("kapell up: it runs no work: {}\n", problem.message));
+        });
         *self.agent() = Some(agent);
         let options = Options {
             token: Some(client::Token::new(token.as_str())),

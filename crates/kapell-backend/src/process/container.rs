@@ -54,7 +54,9 @@ impl Container {
             what: format!("cannot send {signal} to the shim of container `{}`", self.guid),
             source,
         };
-        shim.signal(signal).map_err(failed)
+        shim.signal(signal).map_err(failed)?;
+        // One that somebody has stopped could not heed it.
+        shim.signal(Signal::SIGCONT).map_err(failed)
     }
 
     /// Ends all of it, now.
@@ -77,7 +79,7 @@ impl Container {
         }
         let (guid, home) = (self.guid.clone(), self.home.clone());
         let sweeper = Arc::clone(&self.sweeper);
-        blocking(move || settle(guid, &home, &sweeper)).await
+        blocking(move || settle(&guid, &home, &sweeper)).await
     }
 
     /// None if there is none any more. A shim that an earlier agent has only just started has not
@@ -118,12 +120,12 @@ pub(super) fn find_shim(home: &Home) -> Result<Search, Error> {
 }
 
 /// How a container ended whose shim is gone. If that was killed, what is left is ended here.
-fn settle(guid: String, home: &Home, sweeper: &Sweeper) -> Result<Exit, Error> {
+fn settle(guid: &str, home: &Home, sweeper: &Sweeper) -> Result<Exit, Error> {
     if let Some(header) = home.header()?
         && let Some(exit) = home.exit(&header)?
     {
         return Ok(exit);
     }
-    sweeper.sweep([Left { guid, program: home.program()? }]);
+    sweeper.sweep([Left::of(guid, home)?]);
     Ok(exit_file::write_killed(home.dir()))
 }

@@ -35,6 +35,7 @@ use self::spec_file::Header;
 use self::sweep::{Left, Sweeper};
 use self::trouble::{Failure, Stage};
 use crate::containers::{Containers, Error, Exit, Found, Spec};
+use crate::own_file;
 use crate::spawn::allowed_descriptors;
 
 /// So many containers are made at once; more would only wait for each other.
@@ -135,6 +136,19 @@ impl Containers for ProcessContainers {
         container.kill().await?;
         self.forget(&container, None).await
     }
+
+    async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error> {
+        let container = self.place.find(guid)?;
+        let (work, file) = (self.dir(guid), file.to_owned());
+        blocking(move || {
+            let failed = |source| Error::Io { what: format!("cannot read `{file}`"), source };
+            let header = container.home.header()?;
+            let header = header.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+            let dir = if header.dir.is_empty() { work } else { header.dir.clone().into() };
+            own_file::read(&dir, &file, header.uid(), limit).map_err(failed)
+        })
+        .await
+    }
 }
 
 impl ProcessContainers {
@@ -218,9 +232,7 @@ impl Place {
                 Look::Cleared => {}
             }
         }
-        let left = |container: &Container| {
-            Ok(Left { guid: container.guid.clone(), program: container.home.program()? })
-        };
+        let left = |container: &Container| Left::of(&container.guid, &container.home);
         self.sweeper.sweep(killed.iter().map(left).collect::<Result<Vec<_>, Error>>()?);
         for container in killed {
             let exit = exit_file::write_killed(container.home.dir());
@@ -233,7 +245,7 @@ impl Place {
     fn look(&self, container: Container) -> Result<Look, Error> {
         let home = &container.home;
         let search = find_shim(home)?;
-        let header = home.header()?.filter(|header| header.boot == self.boot);
+        let header = home.header()?;
         match (search, header) {
             (Search::Found(shim), _) => {
                 Ok(Look::Known(self.know(container.with_shim(Some(shim)), None)?))
@@ -242,13 +254,11 @@ impl Place {
             // A shim that wrote nothing has started nothing, and never will.
             (Search::Gone, Some(header)) if home.shim()?.is_some() => match home.exit(&header)? {
                 Some(exit) => Ok(Look::Known(self.know(container, Some(exit))?)),
-                None => Ok(Look::Killed(container)),
+                None if header.boot == self.boot => Ok(Look::Killed(container)),
+                // It ended with the machine, and its numbers are others' now.
+                None => Ok(Look::clear(home)),
             },
-            (Search::Gone, _) => {
-                // What cannot be removed now is tried again by the next agent.
-                let _left = home.remove();
-                Ok(Look::Cleared)
-            }
+            (Search::Gone, _) => Ok(Look::clear(home)),
         }
     }
 
@@ -269,6 +279,14 @@ enum Look {
     /// Its shim was killed.
     Killed(Container),
     Cleared,
+}
+
+impl Look {
+    fn clear(home: &Home) -> Self {
+        // What cannot be removed now is tried again by the next agent.
+        let _left = home.remove();
+        Self::Cleared
+    }
 }
 
 /// What a shim says of its program.

@@ -5,13 +5,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use nix::unistd::{getegid, geteuid};
+use nix::unistd::{getegid, geteuid, getuid};
 
 use crate::containers::{Error, Spec, User};
 
 /// Every process of a container has this in its environment, and so is found again.
 pub(super) const MARK: &str = "KAPELL_CONTAINER";
-const MAGIC: &str = "kapell-spec-1";
+const MAGIC: &str = "kapell-spec-2";
+const OWN: &str = "own";
 
 /// What the agent reads again after a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,17 +20,24 @@ pub(super) struct Header {
     pub(super) boot: String,
     pub(super) program: String,
     pub(super) dir: String,
+    /// Empty if it is the agent's.
     pub(super) user: String,
+    /// Nobody else is this user.
+    pub(super) own_user: bool,
 }
 
 impl Header {
+    pub(super) fn uid(&self) -> Option<u32> {
+        self.user.parse().ok()
+    }
+
     pub(super) fn of(spec: &Spec, boot: &str) -> Self {
         let dir = spec.dir.as_ref().map_or(String::new(), |dir| dir.display().to_string());
-        let user = match spec.user {
-            User::Same => String::new(),
-            User::Id { uid, .. } => uid.to_string(),
+        let (user, own_user) = match spec.user {
+            User::Same => (String::new(), false),
+            User::Id { uid, own, .. } => (uid.to_string(), own),
         };
-        Self { boot: boot.to_owned(), program: spec.path.clone(), dir, user }
+        Self { boot: boot.to_owned(), program: spec.path.clone(), dir, user, own_user }
     }
 
     /// None if it is not whole.
@@ -39,7 +47,9 @@ impl Header {
             return None;
         }
         let mut next = || texts.next().map(std::borrow::Cow::into_owned);
-        Some(Self { boot: next()?, program: next()?, dir: next()?, user: next()? })
+        let (boot, program, dir, user) = (next()?, next()?, next()?, next()?);
+        let _group = next()?;
+        Some(Self { boot, program, dir, user, own_user: next()? == OWN })
     }
 }
 
@@ -48,14 +58,21 @@ pub(super) fn other_user(spec: &Spec) -> Result<Option<(u32, u32)>, Error> {
     let own = (geteuid().as_raw(), getegid().as_raw());
     match spec.user {
         User::Same => Ok(None),
-        User::Id { uid, gid } if own.0 == 0 => Ok(Some((uid, gid))),
-        User::Id { uid, gid } if (uid, gid) == own => Ok(None),
-        User::Id { uid, gid } => Err(Error::Unstartable(format!(
+        User::Id { uid, gid, .. } if own.0 == 0 => Ok(Some((uid, gid))),
+        User::Id { uid, gid, .. } if (uid, gid) == own => Ok(None),
+        User::Id { uid, gid, .. } => Err(Error::Unstartable(format!(
             "only root may run a container as user {uid} and group {gid}, and this agent is user {} and \
              group {}: run the agent as root, or the container as the agent's user",
             own.0, own.1
         ))),
     }
+}
+
+/// Whether everything that runs as its user is part of it. Never so for root and the agent.
+fn has_own_user(spec: &Spec, user: Option<(u32, u32)>) -> bool {
+    let agent = [geteuid().as_raw(), getuid().as_raw(), 0];
+    matches!(spec.user, User::Id { own: true, .. })
+        && user.is_some_and(|(uid, _)| !agent.contains(&uid))
 }
 
 pub(super) fn encode(
@@ -73,6 +90,7 @@ pub(super) fn encode(
     texts.push("the directory", spec.dir.as_deref().map_or(OsStr::new(""), Path::as_os_str))?;
     texts.push("", number(user.map(|(uid, _)| uid.into())))?;
     texts.push("", number(user.map(|(_, gid)| gid.into())))?;
+    texts.push("", if has_own_user(spec, user) { OWN } else { "" })?;
     texts.push("", spec.stop_grace.as_millis().to_string())?;
     texts.push("the directory of its logs", logs.as_os_str())?;
     texts.push("", spec.log_bytes.to_string())?;

@@ -1,7 +1,7 @@
 //! Ends what is left of containers whose shims were killed.
 //!
 //! The program itself dies with its shim. What it had started is found by its session and group,
-//! and by the mark in its environment.
+//! by the mark in its environment, and by the user, if that is the container's own.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::home::Home;
 use super::spec_file::MARK;
+use crate::containers::Error;
 
 /// How long a killed process may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,6 +27,16 @@ pub(super) struct Left {
     pub(super) guid: String,
     /// Its program led a session and a group of this number.
     pub(super) program: Option<i32>,
+    /// Whoever runs as this user is part of it.
+    pub(super) user: Option<u32>,
+}
+
+impl Left {
+    pub(super) fn of(guid: &str, home: &Home) -> Result<Self, Error> {
+        let header = home.header()?.filter(|header| header.own_user);
+        let user = header.and_then(|header| header.uid());
+        Ok(Self { guid: guid.to_owned(), program: home.program()?, user })
+    }
 }
 
 /// Looks through all processes once for all containers that wait for it, not once for each.
@@ -48,12 +60,14 @@ impl Sweeper {
 }
 
 fn sweep_all(left: &[Left]) {
-    let marks: BTreeSet<Vec<u8>> =
-        left.iter().map(|each| format!("{MARK}={}", each.guid).into_bytes()).collect();
-    let programs: BTreeSet<i32> = left.iter().filter_map(|each| each.program).collect();
+    let signs = Signs {
+        marks: left.iter().map(|each| format!("{MARK}={}", each.guid).into_bytes()).collect(),
+        programs: left.iter().filter_map(|each| each.program).collect(),
+        users: left.iter().filter_map(|each| each.user).collect(),
+    };
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        let found = find(&marks, &programs);
+        let found = find(&signs);
         if found.pids.is_empty() && (!found.leader_lives || start.elapsed() > LEADER_DIES) {
             return;
         }
@@ -62,6 +76,14 @@ fn sweep_all(left: &[Left]) {
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// What to know them by.
+#[derive(Debug)]
+struct Signs {
+    marks: BTreeSet<Vec<u8>>,
+    programs: BTreeSet<i32>,
+    users: BTreeSet<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -80,14 +102,16 @@ struct Process {
 }
 
 /// Everything alive that belongs to one of them.
-fn find(marks: &BTreeSet<Vec<u8>>, programs: &BTreeSet<i32>) -> Found {
+fn find(signs: &Signs) -> Found {
+    let Signs { marks, programs, users } = signs;
     let Ok(entries) = fs::read_dir("/proc") else { return Found::default() };
     let alive: Vec<Process> = entries
         .flatten()
         .filter_map(|entry| read_process(entry.file_name().to_str()?.parse().ok()?))
         .collect();
+    let is_marked = |pid: &i32| has_mark(*pid, marks) || runs_as(*pid, users);
     let mut pids: BTreeSet<i32> =
-        alive.iter().map(|process| process.pid).filter(|pid| has_mark(*pid, marks)).collect();
+        alive.iter().map(|process| process.pid).filter(is_marked).collect();
     let strange: BTreeSet<i32> = alive
         .iter()
         .map(|process| process.pid)
@@ -114,4 +138,16 @@ fn read_process(pid: i32) -> Option<Process> {
 fn has_mark(pid: i32, marks: &BTreeSet<Vec<u8>>) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|variable| marks.contains(variable))
+}
+
+/// By its real user, which no program of a container can change.
+fn runs_as(pid: i32, users: &BTreeSet<u32>) -> bool {
+    if users.is_empty() {
+        return false;
+    }
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let real = uids.and_then(|uids| uids.split_ascii_whitespace().next()?.parse().ok());
+    real.is_some_and(|uid| users.contains(&uid))
 }

@@ -16,6 +16,9 @@ pub struct Resources {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellPresence {
     pub cell_id: CellId,
+    /// Tells cells with the same id apart: no two directories of cells have the same.
+    #[serde(default)]
+    pub home: String,
     /// Where the leader reaches it: `http://HOST:PORT`.
     pub url: String,
     #[serde(default)]

@@ -9,7 +9,7 @@ use crate::testing::{eventually, for_as_long};
 async fn keep(show: &Show, cells: &[&str], seconds: u64) {
     for _ in 0..seconds {
         for cell in cells {
-            show.board.present(presence(cell));
+            show.board.present(presence(cell)).unwrap();
         }
         pass(secs(1)).await;
     }
@@ -30,8 +30,8 @@ const FULL: Resources = Resources { memory_mb: 0, disk_mb: 0, containers: 0 };
 async fn work_is_handed_over_at_once_and_once() {
     let theatre = Theatre::new();
     let show = theatre.open_and_settle().await;
-    show.board.present(presence("a"));
-    show.board.present(presence("b"));
+    show.board.present(presence("a")).unwrap();
+    show.board.present(presence("b")).unwrap();
     let begun = tokio::time::Instant::now();
     show.board.ask(desire("l", 40)).await.unwrap();
     show.board.ask(create(definition("t"))).await.unwrap();
@@ -55,7 +55,7 @@ async fn what_is_not_wanted_any_more_is_not_placed() {
     eventually("they are there", secs(1), async || show.instance("l", 2).is_some()).await;
     show.board.ask(Request::RemoveDesired { process_guid: "l".into() }).await.unwrap();
     show.board.ask(Request::CancelTask { task_guid: "t".into() }).await.unwrap();
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     keep(&show, &["c"], 20).await;
     assert_eq!(theatre.cells.work(), []);
 }
@@ -64,11 +64,11 @@ async fn what_is_not_wanted_any_more_is_not_placed() {
 async fn evacuating_cells_are_not_asked() {
     let theatre = Theatre::new();
     let show = theatre.open().await;
-    show.board.present(CellPresence { evacuating: true, ..presence("c") });
+    show.board.present(CellPresence { evacuating: true, ..presence("c") }).unwrap();
     show.board.ask(desire("l", 1)).await.unwrap();
     pass(secs(5)).await;
     assert_eq!(states(&theatre), 0);
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     eventually("it is placed", secs(1), async || theatre.cells.work().len() == 1).await;
 }
 
@@ -78,7 +78,7 @@ async fn what_a_cell_refuses_is_carried_over() {
         let theatre = Theatre::new();
         let show = theatre.open_and_settle().await;
         theatre.cells.behave("c", manner);
-        show.board.present(presence("c"));
+        show.board.present(presence("c")).unwrap();
         show.board.ask(desire("l", 1)).await.unwrap();
         show.board.ask(create(definition("t"))).await.unwrap();
         keep(&show, &["c"], 2).await;
@@ -98,7 +98,7 @@ async fn what_a_cell_does_not_answer_is_left_to_convergence() {
     let theatre = Theatre::new();
     let show = theatre.open_and_settle().await;
     theatre.cells.behave("c", Manner::SilentAtWork);
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     show.board.ask(desire("l", 1)).await.unwrap();
     keep(&show, &["c"], 25).await;
     assert_eq!(theatre.cells.work().len(), 1);
@@ -112,8 +112,8 @@ async fn a_silent_cell_does_not_hold_up_the_others_for_long() {
     let theatre = Theatre::new();
     let show = theatre.open_and_settle().await;
     theatre.cells.behave("a", Manner::Silent);
-    show.board.present(presence("a"));
-    show.board.present(presence("b"));
+    show.board.present(presence("a")).unwrap();
+    show.board.present(presence("b")).unwrap();
     show.board.ask(desire("l", 2)).await.unwrap();
     eventually("both are on the other cell", secs(6), async || theatre.cells.work().len() == 2)
         .await;
@@ -129,7 +129,7 @@ async fn a_full_cluster_does_not_spin() {
     let theatre = Theatre::new();
     let show = theatre.open_and_settle().await;
     theatre.cells.has("c", FULL);
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     show.board.ask(desire("l", 50)).await.unwrap();
     keep(&show, &["c"], 600).await;
     let tries = states(&theatre);
@@ -148,11 +148,11 @@ async fn new_room_is_used_at_once() {
     let theatre = Theatre::new();
     let show = theatre.open_and_settle().await;
     theatre.cells.has("c", FULL);
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     show.board.ask(desire("l", 1)).await.unwrap();
     keep(&show, &["c"], 120).await;
     assert_eq!(theatre.cells.work(), []);
-    show.board.present(presence("d"));
+    show.board.present(presence("d")).unwrap();
     eventually("it is on the new cell", secs(1) / 2, async || theatre.cells.work().len() == 1)
         .await;
 }
@@ -161,7 +161,7 @@ async fn new_room_is_used_at_once() {
 async fn room_that_a_stop_leaves_is_used_at_once() {
     let theatre = Theatre::new();
     let show = theatre.open_and_settle().await;
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     show.board.ask(desire("old", 1)).await.unwrap();
     eventually("it is placed", secs(1), async || theatre.cells.work().len() == 1).await;
     show.run("c", "old", 0).await;
@@ -187,7 +187,7 @@ async fn without_cells_an_instance_waits_and_says_so() {
     let why = placement_error(&show, "l").unwrap();
     assert_eq!(why, "found no compatible cells: no cell is present");
     assert_eq!(show.instance("l", 0).unwrap().state, ActualState::Unclaimed);
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     eventually("it is placed", secs(1), async || theatre.cells.work().len() == 1).await;
 }
 
@@ -209,7 +209,7 @@ async fn a_task_that_no_cell_can_take_fails_at_once() {
     let theatre = Theatre::new();
     let show = theatre.open_and_settle().await;
     theatre.cells.has("c", FULL);
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     show.board.ask(create(definition("t"))).await.unwrap();
     eventually("it fails", secs(1), async || show.task("t").unwrap().failed).await;
     let task = show.task("t").unwrap();
@@ -224,8 +224,8 @@ async fn a_task_does_not_fail_while_a_cell_is_silent() {
     let show = theatre.open_and_settle().await;
     theatre.cells.has("a", FULL);
     theatre.cells.behave("b", Manner::Silent);
-    show.board.present(presence("a"));
-    show.board.present(presence("b"));
+    show.board.present(presence("a")).unwrap();
+    show.board.present(presence("b")).unwrap();
     show.board.ask(create(definition("t"))).await.unwrap();
     keep(&show, &["a", "b"], 20).await;
     assert_eq!(show.task("t").unwrap().state, TaskState::Pending);

@@ -24,7 +24,7 @@ use super::sheet::Sheet;
 use super::trouble::Trouble;
 use crate::auctioneer::{Start, Starts};
 use crate::elections::Tenure;
-use crate::link::{CellLink, LinkError};
+use crate::link::{CELL_ID_IN_USE, CellLink, LinkError};
 
 /// How long a cell may take to take the word to evacuate.
 const EVACUATE_LIMIT: Duration = Duration::from_secs(5);
@@ -137,20 +137,21 @@ impl Board {
         }
     }
 
-    /// A cell says that it is there.
-    pub fn present(&self, presence: CellPresence) -> Welcome {
+    /// A cell says that it is there. Refused if another cell is, by the same id.
+    pub fn present(&self, presence: CellPresence) -> Result<Welcome, Problem> {
         let cell_id = presence.cell_id.clone();
-        let news = self.shared.presences.present(presence, self.shared.clock.now());
+        let now = self.shared.clock.now();
+        let Some(news) = self.shared.presences.present(presence, now) else {
+            return Err(id_in_use(&cell_id));
+        };
         if news.changed {
-            // It may have missed what it was told.
-            self.shared.alarm.at_once();
             self.shared.hub.publish([(Event::Cell { cell_id, present: true }, 0)]);
         }
         if news.room {
             self.shared.starts.room();
         }
         let ttl = self.shared.settings.presence_ttl.as_millis();
-        Welcome { epoch: self.epoch(), ttl_ms: u64::try_from(ttl).unwrap_or(u64::MAX) }
+        Ok(Welcome { epoch: self.epoch(), ttl_ms: u64::try_from(ttl).unwrap_or(u64::MAX) })
     }
 
     /// A cell says that it goes.
@@ -391,8 +392,17 @@ impl Board {
 }
 
 /// What is known of a cell that has not been heard of.
+fn id_in_use(cell_id: &CellId) -> Problem {
+    let message = format!(
+        "another cell with the id `{cell_id}` is present: give this one another id with --id and a new \
+         --dir, or stop the other one"
+    );
+    Problem { code: CELL_ID_IN_USE.to_owned(), message, details: ().into() }
+}
+
 fn unheard(cell_id: &CellId) -> CellPresence {
     CellPresence {
+        home: String::new(),
         cell_id: cell_id.clone(),
         url: String::new(),
         zone: String::new(),

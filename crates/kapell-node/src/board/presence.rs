@@ -29,6 +29,14 @@ pub(super) struct Heard {
     pub(super) at: Moment,
 }
 
+impl Heard {
+    /// Whether somebody else uses the id. Who does not say where they live is not told apart.
+    fn is_another(&self, presence: &CellPresence) -> bool {
+        let (known, new) = (&self.presence.home, &presence.home);
+        !known.is_empty() && !new.is_empty() && known != new
+    }
+}
+
 /// What a presence told us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct News {
@@ -53,8 +61,13 @@ impl Presences {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn present(&self, presence: CellPresence, now: Moment) -> News {
+    /// None if another cell is there by this id.
+    pub(super) fn present(&self, presence: CellPresence, now: Moment) -> Option<News> {
         let mut cells = self.cells();
+        let before = cells.heard.get(&presence.cell_id);
+        if before.is_some_and(|it| now < it.at.after(self.ttl) && it.is_another(&presence)) {
+            return None;
+        }
         cells.awaited.remove(&presence.cell_id);
         cells.gone.remove(&presence.cell_id);
         let id = presence.cell_id.clone();
@@ -62,7 +75,7 @@ impl Presences {
         let capacity = presence.capacity;
         let heard = Heard { presence, at: now };
         let presence = heard.presence.clone();
-        match cells.heard.insert(id, heard) {
+        Some(match cells.heard.insert(id, heard) {
             None => News { changed: true, room: room_now },
             Some(before) => {
                 let had = before.presence.capacity;
@@ -73,7 +86,7 @@ impl Presences {
                 let changed = before.presence != presence;
                 News { changed, room: room_now && changed && more }
             }
-        }
+        })
     }
 
     /// A cell was told to evacuate, and will say so itself.

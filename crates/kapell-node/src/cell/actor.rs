@@ -17,7 +17,7 @@ use super::job::{self, Done};
 use super::rep::{Effect, Read, Rep, Told};
 use super::timers::{PollTimer, PresenceTimer, Standing};
 use super::{End, Shared};
-use crate::link::LinkError;
+use crate::link::{CELL_ID_IN_USE, LinkError};
 
 /// How long to sleep when nothing is due.
 const LONG: Duration = Duration::from_secs(3600);
@@ -106,6 +106,7 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         let mut rep = shared.rep();
         rep.expire();
+        rep.end_overdue();
         self.evacuate(&mut rep, now);
         loop {
             let effects = rep.take_effects();
@@ -144,6 +145,12 @@ impl Actor {
                     Done::Deleted(guid, outcome)
                 });
             }
+            Effect::Kill(guid) => {
+                self.jobs.spawn(async move {
+                    let outcome = containers.delete(guid.as_str()).await;
+                    Done::Killed(guid, outcome)
+                });
+            }
             Effect::Report(told) => self.waiting.push_back(told),
             Effect::Prune(key, there) => {
                 let shared = Arc::clone(&self.shared);
@@ -165,6 +172,9 @@ impl Actor {
 
     /// Whatever waits goes in as few calls as it can.
     fn send_reports(&mut self) {
+        if !self.presence.is_welcome() {
+            return;
+        }
         let settings = &self.shared.settings;
         while !self.waiting.is_empty() && self.calls < settings.report_calls.max(1) {
             let many = self.waiting.len().min(settings.report_batch.max(1));
@@ -185,7 +195,8 @@ impl Actor {
             self.poll.retry(now);
         }
         let due = rep.read == Read::Now || now >= self.poll.due();
-        if self.polling || !due || self.evacuation.is_gone() {
+        let silent = self.evacuation.is_gone() || !self.presence.is_welcome();
+        if self.polling || !due || silent {
             return;
         }
         let settings = &self.shared.settings;
@@ -247,6 +258,7 @@ impl Actor {
             Ok(Done::Stopped(_, Ok(())) | Done::Pruned) => {}
             Ok(Done::Stopped(guid, Err(error))) => rep.stop_failed(&guid, &error),
             Ok(Done::Deleted(guid, outcome)) => rep.deleted(&guid, outcome),
+            Ok(Done::Killed(guid, outcome)) => rep.was_killed(&guid, &outcome),
             Ok(Done::Reported(told, answers)) => self.reported(&mut rep, &told, answers),
             Ok(Done::Polled(asked, records)) => {
                 self.polling = false;
@@ -312,6 +324,12 @@ impl Actor {
                     rep.ask(Read::Now);
                 }
             }
+            Err(LinkError::Refused(problem)) if problem.code == CELL_ID_IN_USE => {
+                tracing::error!(cell = %self.shared.id, "{}", problem.message);
+                self.waiting.clear();
+                rep.end = Some(End::LeaveRunning);
+                self.shared.refused.send_replace(Some(problem));
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot tell the board that this cell is here, will try again");
                 self.presence.failed(self.shared.clock.now());
@@ -335,7 +353,7 @@ impl Actor {
             End::LeaveRunning => self.shared.settings.ending,
             End::StopWork => {
                 rep.stop_all();
-                self.shared.settings.ending.max(rep.executor.longest_grace() + LITTLE)
+                self.shared.settings.ending.max(rep.executor.longest_grace() + OVERDUE)
             }
         };
         self.end_by = Some(now.after(patience));
@@ -358,7 +376,7 @@ impl Actor {
             let rep = self.shared.rep();
             rep.end == Some(End::StopWork) && rep.executor.is_empty()
         };
-        if gone && !self.evacuation.is_gone() {
+        if gone && self.presence.is_welcome() && !self.evacuation.is_gone() {
             let left = tokio::time::timeout(LITTLE, self.shared.board.leave(&self.shared.id)).await;
             if !matches!(left, Ok(Ok(()))) {
                 tracing::info!("the board was not told that this cell is gone");
@@ -369,12 +387,15 @@ impl Actor {
     fn next_due(&self) -> Moment {
         let now = self.shared.clock.now();
         let rep = self.shared.rep();
-        let poll = (!self.polling && !self.evacuation.is_gone()).then(|| self.poll.due());
+        let mute = self.evacuation.is_gone() || !self.presence.is_welcome();
+        let poll = (!self.polling && !mute).then(|| self.poll.due());
         let silent = self.presence.under_way || self.evacuation.is_leaving();
         let presence = (!silent).then_some(self.presence.due);
         let evacuation = self.evacuation.due(&rep);
-        [poll, presence, rep.executor.next_expiry(), evacuation, Some(self.prune_due), self.end_by]
+        let work = [rep.executor.next_expiry(), rep.next_overdue()];
+        [poll, presence, evacuation, Some(self.prune_due), self.end_by]
             .into_iter()
+            .chain(work)
             .flatten()
             .min()
             .unwrap_or_else(|| now.after(LONG))
@@ -382,3 +403,5 @@ impl Actor {
 }
 
 const LITTLE: Duration = Duration::from_secs(5);
+/// How long after its grace time everything is gone, also what must be ended by force.
+const OVERDUE: Duration = Duration::from_secs(25);

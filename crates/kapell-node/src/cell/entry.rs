@@ -39,6 +39,8 @@ pub(super) struct Entry {
     pub(super) gone: bool,
     /// The driver was told to stop it.
     pub(super) stop_sent: bool,
+    /// It did not stop in time, and is ended by force.
+    pub(super) killed: bool,
     /// The steps go on whatever the board answers.
     pub(super) forced: bool,
     /// Refusals since the last report that was accepted.
@@ -61,6 +63,7 @@ impl Entry {
             doomed: false,
             gone: false,
             stop_sent: false,
+            killed: false,
             forced: false,
             refusals: 0,
             revision: 0,

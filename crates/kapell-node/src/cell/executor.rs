@@ -1,5 +1,4 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use super::entry::Entry;
 use super::judge::Known;
 use super::launch::Launch;
 use super::logs::Logs;
+use super::ports::Ports;
 use super::settings::CellSettings;
 use super::slots::Slots;
 use super::tag::Tag;
@@ -31,7 +31,7 @@ pub(super) struct Executor {
     address: String,
     capacity: Resources,
     used: Resources,
-    ports: Slots,
+    ports: Ports,
     users: Option<Slots>,
     entries: BTreeMap<InstanceGuid, Entry>,
     by_key: BTreeMap<Key, BTreeSet<InstanceGuid>>,
@@ -62,7 +62,7 @@ impl Executor {
     ) -> Self {
         Self {
             cell_id,
-            ports: Slots::new(u32::from(settings.ports.start)..u32::from(settings.ports.end)),
+            ports: Ports::new(&settings.ports),
             users: settings.users.clone().map(Slots::new),
             settings,
             clock,
@@ -196,8 +196,7 @@ impl Executor {
     fn take_ports(&mut self, wanted: &[u16]) -> Result<Vec<PortMapping>, String> {
         let mut taken = Vec::new();
         for &container_port in wanted {
-            let found = self.ports.take(|port| u16::try_from(port).is_ok_and(is_free));
-            let Some(host_port) = found.and_then(|port| u16::try_from(port).ok()) else {
+            let Some(host_port) = self.ports.take() else {
                 self.give_back_ports(&taken);
                 return Err("insufficient resources: ports".to_owned());
             };
@@ -208,14 +207,14 @@ impl Executor {
 
     fn give_back_ports(&mut self, ports: &[PortMapping]) {
         for port in ports {
-            self.ports.give_back(u32::from(port.host_port));
+            self.ports.give_back(port.host_port);
         }
     }
 
     /// Takes in a container that an earlier agent has left, and what it came to if it has ended.
     pub(super) fn adopt(&mut self, tag: Tag, result: Option<RunResult>) {
         for port in &tag.ports {
-            self.ports.hold(u32::from(port.host_port));
+            self.ports.hold(port.host_port);
         }
         if let (Some(uid), Some(users)) = (tag.uid, &mut self.users) {
             users.hold(uid);
@@ -357,9 +356,4 @@ impl Executor {
 
 fn held<K>(key: K, guid: &InstanceGuid, tag: &Tag) -> Held<K> {
     Held { key, instance_guid: guid.clone(), memory_mb: tag.memory_mb, disk_mb: tag.disk_mb }
-}
-
-/// Whether nobody on this machine listens there.
-fn is_free(port: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok()
 }

@@ -1,6 +1,5 @@
 //! What takes time, and what comes of it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use kapell_api::v1::{CellRecords, ReportAnswer, Welcome};
@@ -26,6 +25,7 @@ pub(super) enum Done {
     Ended(InstanceGuid, RunResult),
     Stopped(InstanceGuid, Result<(), Error>),
     Deleted(InstanceGuid, Result<(), Error>),
+    Killed(InstanceGuid, Result<(), Error>),
     Reported(Vec<Told>, Result<Vec<ReportAnswer>, LinkError>),
     Polled(Snapshot, Result<CellRecords, LinkError>),
     Presented(Moment, Result<Welcome, LinkError>),
@@ -48,12 +48,22 @@ pub(super) async fn start(
     // Looking up a user may take long.
     let made = spawn_blocking(move || launch.spec(&of, &cell_id, own_dir, &settings)).await;
     let outcome = match made {
-        Ok(Ok(spec)) => containers.run(spec).await.map_err(|error| outcome::cut(told(&error))),
+        Ok(Ok(spec)) => containers.run(spec).await.map_err(|error| unstarted(&tag, &error)),
         Ok(Err(reason)) => Err(reason),
         Err(error) => Err(error.to_string()),
     };
     drop(turn);
     Done::Started(Box::new(tag), outcome)
+}
+
+/// Why a container was not started. What is wrong with the machine concerns those who run it, too.
+fn unstarted(tag: &Tag, error: &Error) -> String {
+    let reason = told(error);
+    if matches!(error, Error::Io { .. }) {
+        let container = &tag.instance_guid;
+        tracing::warn!(%container, key = ?tag.key, reason, "this machine could not start a container");
+    }
+    outcome::cut(reason)
 }
 
 /// An error with what caused it.
@@ -68,26 +78,26 @@ fn told(error: &Error) -> String {
 pub(super) async fn watch(containers: Arc<dyn Containers>, tag: Tag) -> Done {
     let guid = tag.instance_guid.clone();
     let result = match containers.ended(guid.as_str()).await {
-        Ok(exit) => finish(tag, &exit, containers.dir(guid.as_str())).await,
+        Ok(exit) => finish(&containers, tag, &exit).await,
         Err(error) => Rep::lost(&error),
     };
     Done::Ended(guid, result)
 }
 
 /// What a container that has ended came to.
-pub(super) async fn finish(tag: Tag, exit: &Exit, own_dir: PathBuf) -> RunResult {
+pub(super) async fn finish(containers: &Arc<dyn Containers>, tag: Tag, exit: &Exit) -> RunResult {
     let result = outcome::result_of(&tag.key, exit);
     let is_task = matches!(tag.key, Key::Task(_));
     if !is_task || result.failed || result.stopped || tag.result_file.is_empty() {
         return result;
     }
-    let file = tag.result_file.clone();
-    let dir = tag.dir.unwrap_or(own_dir);
-    let read = spawn_blocking(move || outcome::read_result(&dir, &tag.result_file)).await;
-    match read.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
-        Ok(text) => RunResult { result: text, ..result },
+    let (guid, file) = (tag.instance_guid.as_str(), &tag.result_file);
+    match containers.read_own(guid, file, outcome::LONGEST_RESULT).await {
+        Ok(bytes) => RunResult { result: String::from_utf8_lossy(&bytes).into_owned(), ..result },
         Err(error) => {
-            let reason = format!("cannot read the result file `{file}`: {error}");
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            let why = why.unwrap_or_else(|| error.to_string());
+            let reason = outcome::cut(format!("cannot read the result file `{file}`: {why}"));
             RunResult { exit_code: result.exit_code, ..RunResult::failed(reason) }
         }
     }

@@ -1,5 +1,6 @@
 //! From work to what a driver runs.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use kapell_core::board::{Action, CellId, EnvVar};
 use nix::unistd;
 
 use super::LogOf as Key;
-use super::settings::CellSettings;
+use super::settings::{CellSettings, OWN_USERS};
 use super::tag::Tag;
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -129,15 +130,17 @@ impl Environment {
 /// Whom a container runs as: whom it asks for, or one of its own, or the agent's own user.
 fn user(asked: Option<&str>, own: Option<u32>, settings: &CellSettings) -> Result<User, String> {
     let Some(asked) = asked else {
-        return Ok(own.map_or(User::Same, |uid| User::Id { uid, gid: uid }));
+        return Ok(own.map_or(User::Same, |uid| User::Id { uid, gid: uid, own: true }));
     };
     let (uid, gid) = look_up(asked)?;
     let agent = crate::system::user();
     if uid == 0 && !settings.allow_root {
         return Err(format!("cannot run as `{asked}`: this cell runs nothing as root"));
     }
-    if settings.users.as_ref().is_some_and(|range| range.contains(&uid)) {
-        return Err(format!("cannot run as `{asked}`: the cell gives this user to containers"));
+    // Also those of other cells of this machine.
+    let given = |range: &Range<u32>| range.contains(&uid) || OWN_USERS.contains(&uid);
+    if settings.users.as_ref().is_some_and(given) {
+        return Err(format!("cannot run as `{asked}`: cells give this user to containers"));
     }
     if uid == agent {
         return Ok(User::Same);
@@ -145,7 +148,7 @@ fn user(asked: Option<&str>, own: Option<u32>, settings: &CellSettings) -> Resul
     if agent != 0 {
         return Err(format!("cannot run as `{asked}`: only an agent that is root can do so"));
     }
-    Ok(User::Id { uid, gid })
+    Ok(User::Id { uid, gid, own: false })
 }
 
 /// The group of those without an account: one of the same number may be somebody's.

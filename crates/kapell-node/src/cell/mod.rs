@@ -9,6 +9,8 @@ mod judge;
 mod launch;
 mod logs;
 mod outcome;
+mod overdue;
+mod ports;
 mod rep;
 mod settings;
 mod slots;
@@ -33,7 +35,7 @@ use self::logs::Logs;
 use self::rep::{Read, Rep};
 use crate::link::BoardLink;
 
-pub use self::settings::CellSettings;
+pub use self::settings::{CellSettings, OWN_USERS};
 pub use self::start::{CellRunning, Parts};
 
 /// A way to ask a cell. Cheap to clone. Whatever bears an older epoch than the highest seen is refused.
@@ -55,6 +57,8 @@ struct Shared {
     rep: Mutex<Rep>,
     wake: Notify,
     evacuated: watch::Sender<bool>,
+    /// Why the board does not take this cell.
+    refused: watch::Sender<Option<Problem>>,
 }
 
 impl Shared {
@@ -183,6 +187,19 @@ impl Cell {
         let mut over = self.shared.evacuated.subscribe();
         // The sender lives for as long as this handle.
         drop(over.wait_for(|over| *over).await);
+    }
+
+    /// Waits until the board says that this cell may not be there, and why. It has then ended, and its
+    /// work is left as it was.
+    pub async fn refused(&self) -> Problem {
+        let mut refused = self.shared.refused.subscribe();
+        loop {
+            if let Some(problem) = refused.borrow_and_update().clone() {
+                return problem;
+            }
+            // The sender lives for as long as this handle.
+            drop(refused.changed().await);
+        }
     }
 
     /// Ends the cell: its [`CellRunning::run`] returns. With `stop_work`, all containers are told to

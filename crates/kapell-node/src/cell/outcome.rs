@@ -1,19 +1,13 @@
 //! From how a process ended to what that means.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Component, Path};
-
 use kapell_backend::containers::Exit;
 use kapell_core::rep::container::RunResult;
-use nix::fcntl::OFlag;
 use nix::sys::signal::Signal;
 
 use super::LogOf as Key;
 
 /// Of a result file, so much becomes the result.
-const LONGEST_RESULT: u64 = 10 * 1024;
+pub(super) const LONGEST_RESULT: u64 = 10 * 1024;
 /// A longer reason is cut.
 const LONGEST_REASON: usize = 1024;
 const CUT: &str = " (truncated)";
@@ -59,29 +53,4 @@ pub(super) fn cut(mut reason: String) -> String {
         reason.push_str(CUT);
     }
     reason
-}
-
-/// Reads what a task leaves behind in its directory.
-///
-/// The agent may be allowed to read more than the task: nothing outside the directory is followed.
-pub(super) fn read_result(dir: &Path, file: &str) -> io::Result<String> {
-    let outside = || io::Error::other("it is not in the task's own directory");
-    let inside = Path::new(file)
-        .components()
-        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if !inside {
-        return Err(outside());
-    }
-    let path = fs::canonicalize(dir.join(file))?;
-    if !path.starts_with(fs::canonicalize(dir)?) {
-        return Err(outside());
-    }
-    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !opened.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a plain file"));
-    }
-    let mut bytes = Vec::new();
-    opened.take(LONGEST_RESULT).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

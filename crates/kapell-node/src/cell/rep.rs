@@ -28,6 +28,8 @@ pub(super) enum Effect {
     Start(Box<(Tag, Launch)>),
     Stop(InstanceGuid),
     Delete(InstanceGuid),
+    /// Ends one that was told to stop and did not.
+    Kill(InstanceGuid),
     Report(Told),
     /// Removes old logs of a key whose containers these are.
     Prune(Key, BTreeSet<InstanceGuid>),
@@ -69,7 +71,7 @@ impl Snapshot {
 #[derive(Debug)]
 pub(super) struct Rep {
     pub(super) executor: Executor,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     /// The highest that was seen.
     pub(super) epoch: Epoch,
     pub(super) evacuating: bool,
@@ -84,7 +86,9 @@ pub(super) struct Rep {
     due: BTreeSet<InstanceGuid>,
     /// Reports under way about containers that are not there.
     orphans: BTreeMap<InstanceGuid, u32>,
-    effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
+    /// By when containers must have ended that were told to stop, the earliest first.
+    pub(super) stops: BTreeSet<(Moment, InstanceGuid)>,
     pub(super) read: Read,
 }
 
@@ -102,6 +106,7 @@ impl Rep {
             due: BTreeSet::new(),
             orphans: BTreeMap::new(),
             effects: Vec::new(),
+            stops: BTreeSet::new(),
             read: Read::Now,
         }
     }
@@ -179,6 +184,7 @@ impl Rep {
         let Some(entry) = self.executor.get_mut(guid) else { return };
         if !mem::replace(&mut entry.stop_sent, true) {
             self.effects.push(Effect::Stop(guid.clone()));
+            self.expect_end(guid);
         }
     }
 
@@ -224,6 +230,14 @@ impl Rep {
         let now = self.clock.now();
         let Some(entry) = self.executor.get_mut(guid) else { return };
         entry.revision += 1;
+        let result = if entry.killed {
+            if entry.life.state() == State::Completed {
+                return;
+            }
+            RunResult { exit_code: result.exit_code, ..RunResult::stopped() }
+        } else {
+            result
+        };
         if let Err(error) = entry.life.complete(result, now) {
             tracing::error!(container = %guid, %error, "a container ended twice");
             return;

@@ -1,6 +1,9 @@
 use std::ops::Range;
 use std::time::Duration;
 
+/// Users that cells give to containers, each cell some of them.
+pub const OWN_USERS: Range<u32> = 300_000..4_396_000;
+
 /// Every timer and bound of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellSettings {
@@ -24,7 +27,8 @@ pub struct CellSettings {
     pub report_batch: usize,
     /// Host ports for what instances listen on.
     pub ports: Range<u16>,
-    /// Users to run containers as, one each; without it, they run as the agent.
+    /// Users to run containers as, one each; without it, they run as the agent. Other cells of the
+    /// machine must have others: the agent chooses a block of its own.
     pub users: Option<Range<u32>>,
     /// Whether work may ask to be run as root.
     pub allow_root: bool,
@@ -42,7 +46,7 @@ pub struct CellSettings {
 impl Default for CellSettings {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        let own_users = (crate::system::user() == 0).then_some(300_000..365_000);
+        let own_users = (crate::system::user() == 0).then_some(OWN_USERS);
         Self {
             poll_every: seconds(30),
             evacuating_poll_every: seconds(10),

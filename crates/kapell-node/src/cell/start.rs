@@ -20,6 +20,8 @@ use crate::link::BoardLink;
 #[derive(Debug)]
 pub struct Parts {
     pub id: CellId,
+    /// Tells its directory from all others, so that no other cell takes its id.
+    pub home: String,
     /// Where it keeps logs.
     pub dir: PathBuf,
     pub settings: CellSettings,
@@ -66,9 +68,10 @@ impl Cell {
         for container in found {
             match Tag::decode(&container.tag) {
                 Ok(tag) => {
-                    let own_dir = parts.containers.dir(&container.guid);
                     let result = match container.exit {
-                        Some(exit) => Some(job::finish(tag.clone(), &exit, own_dir).await),
+                        Some(exit) => {
+                            Some(job::finish(&parts.containers, tag.clone(), &exit).await)
+                        }
                         None => None,
                     };
                     executor.adopt(tag, result);
@@ -80,6 +83,7 @@ impl Cell {
         }
         let presence = CellPresence {
             cell_id: parts.id.clone(),
+            home: parts.home,
             url: parts.url,
             zone: parts.zone,
             capacity: parts.capacity,
@@ -100,6 +104,7 @@ impl Cell {
             presence,
             wake: Notify::new(),
             evacuated: watch::Sender::new(false),
+            refused: watch::Sender::new(None),
         });
         let actor = Actor::new(Arc::clone(&shared));
         Ok((Self { shared }, CellRunning { actor }))

@@ -96,6 +96,11 @@ impl PresenceTimer {
         if known { Standing::Known } else { Standing::New }
     }
 
+    /// Whether a board has ever taken it.
+    pub(super) const fn is_welcome(&self) -> bool {
+        self.welcome.is_some()
+    }
+
     pub(super) fn failed(&mut self, now: Moment) {
         self.due = now.after(self.wait.min(self.every));
         self.wait = self.wait.saturating_mul(2).min(self.every);

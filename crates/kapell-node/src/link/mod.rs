@@ -17,6 +17,9 @@ use kapell_core::seat::Epoch;
 
 pub use http::{HttpBoard, HttpCallbacks, HttpCells};
 
+/// The code of the refusal that a cell gets whose id another one uses.
+pub const CELL_ID_IN_USE: &str = "cell_id_in_use";
+
 /// Why a call across a link has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {

@@ -20,7 +20,7 @@ pub(crate) trait Desk: fmt::Debug + Send + Sync {
     fn look_at_all(&self, at: &mut dyn FnMut(&Records));
     fn cell(&self, cell_id: &CellId) -> Option<CellPresence>;
     fn cells(&self) -> Vec<CellView>;
-    fn present(&self, presence: CellPresence) -> Welcome;
+    fn present(&self, presence: CellPresence) -> Result<Welcome, kapell_api::v1::Problem>;
     fn leave(&self, cell_id: &CellId);
     fn records(&self, cell_id: &CellId, wanted: &RecordsWanted) -> CellRecords;
     async fn ask(&self, request: Request) -> Result<Reply, Declined>;
@@ -67,7 +67,7 @@ impl Desk for Board {
         Self::cells(self)
     }
 
-    fn present(&self, presence: CellPresence) -> Welcome {
+    fn present(&self, presence: CellPresence) -> Result<Welcome, kapell_api::v1::Problem> {
         Self::present(self, presence)
     }
 

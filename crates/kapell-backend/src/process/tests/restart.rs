@@ -154,3 +154,24 @@ async fn two_agents_never_share_a_directory() {
     assert_eq!(lab.driver.recover().await.unwrap().len(), 1);
     lab.clean_up().await;
 }
+
+#[tokio::test]
+async fn what_ended_before_the_machine_was_started_anew_is_not_lost() {
+    let lab = Lab::new();
+    for (name, script) in [("ended", "echo 42 > answer; echo words"), ("cut", "exit 1")] {
+        lab.run_to_end(name, script).await;
+        let path = lab.home(name).join("spec");
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let text = String::from_utf8(fs::read(&path).unwrap()).unwrap();
+        fs::write(&path, text.replace(boot.trim(), "earlier")).unwrap();
+    }
+    fs::write(lab.home("cut").join("exit"), b"KPX1").unwrap();
+    let lab = lab.restart();
+    let found = lab.driver.recover().await.unwrap();
+    assert_eq!(found.len(), 1);
+    let exit = Exit { code: Some(0), last_words: "words".to_owned(), ..Exit::default() };
+    assert_eq!((&found[0].guid, &found[0].exit), (&lab.guid("ended"), &Some(exit)));
+    assert_eq!(lab.driver.read_own(&found[0].guid, "answer", 10).await.unwrap(), b"42\n");
+    assert!(!lab.home("cut").exists(), "nobody knows how it ended");
+    lab.clean_up().await;
+}

@@ -118,3 +118,24 @@ async fn delete_ends_all_of_it_at_once() {
     assert!(lab.logs("gone").exists(), "its logs stay");
     lab.clean_up().await;
 }
+
+#[tokio::test]
+async fn a_stopped_shim_is_no_way_to_live_on() {
+    let lab = Lab::new();
+    let freeze = |pid| {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGSTOP)
+    };
+    lab.run("stops", "sleep 100").await;
+    freeze(lab.pid("stops", 0)).unwrap();
+    lab.driver.stop(&lab.guid("stops")).await.unwrap();
+    assert_eq!(lab.ended("stops").await.signal, Some(15));
+    lab.run("deleted", &format!("trap '' TERM; {FAMILY} wait")).await;
+    let members = family(&lab, "deleted").await;
+    let (shim, program) = (lab.pid("deleted", 0), lab.pid("deleted", 1));
+    freeze(shim).unwrap();
+    let start = Instant::now();
+    lab.driver.delete(&lab.guid("deleted")).await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(!members.into_iter().chain([shim, program]).any(is_alive));
+    lab.clean_up().await;
+}

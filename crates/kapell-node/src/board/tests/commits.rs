@@ -42,7 +42,7 @@ async fn nothing_is_shown_answered_or_told_before_the_commit() {
 async fn effects_come_after_the_commit() {
     let theatre = Theatre::new();
     let show = theatre.open().await;
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     theatre.store.set(&[Call::Commit], Fault::Hang);
     let asked = show.ask(create(definition("t")));
     a_while().await;

@@ -11,7 +11,7 @@ use crate::testing::eventually;
 
 async fn running(theatre: &Theatre, guid: &str, instances: u32) -> Show {
     let show = theatre.open().await;
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     show.board.ask(desire(guid, instances)).await.unwrap();
     eventually("all are handed over", secs(5), async || {
         theatre.cells.work().len() == usize::try_from(instances).unwrap()
@@ -54,7 +54,7 @@ async fn orders_to_a_silent_cell_are_given_up() {
     theatre.cells.behave("c", Manner::Good);
     let keep = async {
         loop {
-            show.board.present(presence("c"));
+            show.board.present(presence("c")).unwrap();
             pass(secs(5)).await;
         }
     };
@@ -66,7 +66,7 @@ async fn orders_to_a_silent_cell_are_given_up() {
 async fn a_running_task_that_is_cancelled_is_cancelled_on_its_cell() {
     let theatre = Theatre::new();
     let show = theatre.open().await;
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     show.board.ask(create(definition("t"))).await.unwrap();
     let start = Report::StartTask { task_guid: "t".into(), instance_guid: "t-instance".into() };
     show.report("c", start).await;
@@ -131,7 +131,7 @@ async fn a_cell_is_told_to_evacuate() {
     let show = theatre.open().await;
     let unknown = show.board.evacuate(&"c".into()).await;
     assert!(matches!(unknown, Err(LinkError::Refused(problem)) if problem.code == "not_found"));
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     assert_eq!(show.board.evacuate(&"c".into()).await, Ok(()));
     assert_eq!(theatre.cells.told(), [("c".into(), Epoch(1), Told::Evacuate)]);
     theatre.cells.behave("c", Manner::Silent);
@@ -161,7 +161,7 @@ async fn a_crashed_instance_is_restarted_in_time() {
     let begun = tokio::time::Instant::now();
     let keep = async {
         loop {
-            show.board.present(presence("c"));
+            show.board.present(presence("c")).unwrap();
             pass(secs(5)).await;
         }
     };

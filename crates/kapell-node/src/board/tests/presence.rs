@@ -9,7 +9,7 @@ use crate::testing::{eventually, for_as_long};
 /// A board that has one instance running on cell `c`, which is heard of no more.
 async fn with_instance(theatre: &Theatre) -> Show {
     let show = theatre.open().await;
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     show.board.ask(desire("l", 1)).await.unwrap();
     eventually("it is there", secs(1), async || show.instance("l", 0).is_some()).await;
     show.run("c", "l", 0).await;
@@ -33,7 +33,7 @@ async fn a_lost_cell_is_converged_at_once() {
     let start = Report::StartTask { task_guid: "t".into(), instance_guid: "t-instance".into() };
     show.report("c", start).await;
     assert_eq!(states(&show), [("c".to_owned(), "present".to_owned(), 1, 1)]);
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     let mut events = show.board.events(None);
     for_as_long("it runs", secs(14), async || is_running(&show)).await;
     eventually("it is rescued", secs(2), async || !is_running(&show)).await;
@@ -59,7 +59,7 @@ async fn a_cell_that_goes_on_saying_so_stays() {
     let show = with_instance(&theatre).await;
     let before = show.board.last_event();
     for _ in 0..20 {
-        let welcome = show.board.present(presence("c"));
+        let welcome = show.board.present(presence("c")).unwrap();
         assert_eq!((welcome.epoch, welcome.ttl_ms), (show.board.epoch(), 15_000));
         pass(secs(10)).await;
     }
@@ -85,7 +85,7 @@ async fn a_cell_that_comes_back_to_a_new_leader_keeps_its_work() {
     with_instance(&theatre).await.close().await;
     let show = theatre.open().await;
     pass(secs(10)).await;
-    show.board.present(CellPresence { evacuating: true, ..presence("c") });
+    show.board.present(CellPresence { evacuating: true, ..presence("c") }).unwrap();
     assert_eq!(states(&show), [("c".to_owned(), "evacuating".to_owned(), 1, 0)]);
     pass(secs(10)).await;
     assert!(is_running(&show));
@@ -113,7 +113,7 @@ async fn a_host_that_slept_waits_for_its_cells_once_more() {
     let show = with_instance(&theatre).await;
     theatre.clock.jump(secs(3600));
     for_as_long("it counts as running", secs(14), async || is_running(&show)).await;
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     pass(secs(10)).await;
     assert!(is_running(&show));
 }
@@ -136,4 +136,28 @@ async fn a_cell_is_shown_what_names_it_and_what_it_asks_for() {
     assert_eq!(guids, ["l", "other"]);
     assert_eq!(found.tasks, []);
     assert_eq!(show.board.records(&"b".into(), &nothing).instances, []);
+}
+
+fn at_home(home: &str) -> CellPresence {
+    CellPresence { home: home.to_owned(), ..presence("c") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_cell_with_the_same_id_is_refused_while_the_first_is_there() {
+    let theatre = Theatre::new();
+    let show = theatre.open().await;
+    show.board.present(at_home("one")).unwrap();
+    let problem = show.board.present(at_home("other")).unwrap_err();
+    assert_eq!(problem.code, "cell_id_in_use");
+    assert!(problem.message.contains("give this one another id with --id"), "{problem:?}");
+    assert_eq!(show.board.cell(&"c".into()).unwrap().home, "one");
+    // A restarted agent, and one of before there were homes.
+    show.board.present(CellPresence { url: "http://new".to_owned(), ..at_home("one") }).unwrap();
+    show.board.present(presence("c")).unwrap();
+    show.board.present(at_home("one")).unwrap();
+    // Who is not heard of any more, or has left, has no id.
+    pass(secs(16)).await;
+    show.board.present(at_home("other")).unwrap();
+    show.board.leave(&"c".into());
+    show.board.present(at_home("one")).unwrap();
 }

@@ -51,7 +51,7 @@ async fn the_boards_own_work_does_not_keep_others_waiting() {
 async fn a_thousand_instances_unfold() {
     let theatre = Theatre::new();
     let show = theatre.open().await;
-    show.board.present(super::theatre::presence("c"));
+    show.board.present(super::theatre::presence("c")).unwrap();
     show.board.ask(desire("big", 1000)).await.unwrap();
     crate::testing::eventually("all are handed over", secs(20), async || {
         theatre.cells.work().len() == 1000

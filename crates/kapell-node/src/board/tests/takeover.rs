@@ -50,7 +50,7 @@ async fn what_was_not_placed_is_placed_by_the_next_leader() {
     let show = theatre.open().await;
     pass(secs(1)).await;
     assert_eq!(show.instance("l", 0).unwrap().state, ActualState::Unclaimed);
-    show.board.present(presence("c"));
+    show.board.present(presence("c")).unwrap();
     eventually("both are handed over", secs(1), async || theatre.cells.work().len() == 2).await;
     assert!(theatre.cells.work().contains(&Told::Task("t".to_owned())));
 }

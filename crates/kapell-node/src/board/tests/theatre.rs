@@ -221,6 +221,7 @@ impl Show {
 
 pub(crate) fn presence(cell: &str) -> CellPresence {
     CellPresence {
+        home: String::new(),
         cell_id: cell.into(),
         url: format!("http://{cell}"),
         zone: "z".to_owned(),

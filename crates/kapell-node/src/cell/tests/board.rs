@@ -42,6 +42,8 @@ pub(super) struct FakeBoard {
     pub(super) left: Mutex<u32>,
     pub(super) reads: Mutex<u32>,
     pub(super) unreadable: Mutex<bool>,
+    /// Said instead of a welcome.
+    pub(super) unwelcome: Mutex<Option<LinkError>>,
     pub(super) epoch: Mutex<Epoch>,
     fate: Mutex<Option<FateOf>>,
 }
@@ -237,6 +239,9 @@ impl Records {
 impl BoardLink for FakeBoard {
     async fn present(&self, presence: &CellPresence) -> Result<Welcome, LinkError> {
         self.presences.lock().unwrap().push(presence.clone());
+        if let Some(error) = self.unwelcome.lock().unwrap().clone() {
+            return Err(error);
+        }
         Ok(Welcome { epoch: *self.epoch.lock().unwrap(), ttl_ms: 15_000 })
     }
 

@@ -26,6 +26,7 @@ pub(super) struct FakeContainers {
 #[derive(Debug)]
 struct Fake {
     tag: Vec<u8>,
+    dir: PathBuf,
     exit: watch::Sender<Option<Exit>>,
 }
 
@@ -103,7 +104,8 @@ impl Containers for FakeContainers {
         std::fs::create_dir_all(&spec.logs).unwrap();
         std::fs::create_dir_all(self.dir(&spec.guid)).unwrap();
         self.ran.lock().unwrap().push(spec.clone());
-        let fake = Fake { tag: spec.tag, exit: watch::Sender::new(None) };
+        let dir = spec.dir.unwrap_or_else(|| self.dir(&spec.guid));
+        let fake = Fake { tag: spec.tag, dir, exit: watch::Sender::new(None) };
         assert!(self.there().insert(spec.guid, fake).is_none(), "run twice");
         Ok(())
     }
@@ -132,6 +134,12 @@ impl Containers for FakeContainers {
 
     async fn delete(&self, guid: &str) -> Result<(), Error> {
         self.there().remove(guid).map(drop).ok_or_else(|| unknown(guid))
+    }
+
+    async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error> {
+        let dir = self.there().get(guid).ok_or_else(|| unknown(guid))?.dir.clone();
+        let failed = |source| Error::Io { what: format!("cannot read `{file}`"), source };
+        kapell_backend::own_file::read(&dir, file, None, limit).map_err(failed)
     }
 
     fn dir(&self, guid: &str) -> PathBuf {

@@ -4,8 +4,9 @@ use std::time::Duration;
 use kapell_backend::containers::User;
 use kapell_core::board::{ActualState, LrpKey};
 
-use super::stage::{Stage, key, lrp, run, settings};
+use super::stage::{EPOCH, Stage, key, lrp, run, settings};
 use crate::cell::{CellSettings, LogOf};
+use crate::testing::for_as_long;
 
 fn running(stage: &Stage) -> usize {
     let records = stage.board.records();
@@ -129,4 +130,20 @@ async fn only_the_last_logs_are_kept() {
     assert_eq!(logs(&stage, &key("web", 3)), 1);
     let none = |stage: &Stage| logs(stage, &key("web", 3)) == 0;
     stage.within(Duration::from_secs(1300), "all are too old", none).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_does_not_stop_in_time_is_ended_by_force() {
+    let stage = Stage::new().await;
+    let web = key("web", 0);
+    let guid = stage.running(&web).await;
+    *stage.containers.deaf.lock().unwrap() = true;
+    let stop = kapell_api::v1::Stop { key: web.clone(), instance_guid: guid };
+    stage.cell.stop(EPOCH, &stop).unwrap();
+    let grace = stage.settings.stop_grace;
+    let there = async || stage.containers.guids().len() == 1;
+    for_as_long("it has its grace time", grace + Duration::from_secs(4), there).await;
+    stage.within(Duration::from_secs(2), "it is gone", Stage::is_empty).await;
+    assert!(stage.containers.guids().is_empty());
+    assert_eq!(stage.board.told(), ["claim", "running", "remove"], "it was stopped, no crash");
 }

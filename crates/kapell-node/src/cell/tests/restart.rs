@@ -4,6 +4,7 @@ use kapell_api::v1::Stop;
 use kapell_core::board::{ActualState, TaskGuid, TaskState};
 
 use super::stage::{EPOCH, Stage, key};
+use crate::link::LinkError;
 
 #[tokio::test(start_paused = true)]
 async fn a_running_instance_runs_on_and_can_be_stopped() {
@@ -125,4 +126,46 @@ async fn a_shutdown_leaves_work_running_or_stops_it() {
             assert_eq!(stage.held(), 2);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cell_says_nothing_before_it_is_welcome() {
+    let mut stage = Stage::new().await;
+    let web = key("web", 0);
+    let guid = stage.running(&web).await;
+    stage.agent.shutdown().await;
+    stage.containers.exit_with(guid.as_str(), 4);
+    let silent = LinkError::NoAnswer("silent".to_owned());
+    *stage.board.unwelcome.lock().unwrap() = Some(silent);
+    let (read, sent) =
+        (*stage.board.reads.lock().unwrap(), stage.board.presences.lock().unwrap().len());
+    stage.restart().await;
+    let tried = |stage: &Stage| stage.board.presences.lock().unwrap().len() > sent + 5;
+    stage.until("it has tried", tried).await;
+    assert_eq!(*stage.board.reads.lock().unwrap(), read);
+    assert_eq!(stage.board.told(), ["claim", "running"]);
+    *stage.board.unwelcome.lock().unwrap() = None;
+    stage.until("it is gone", Stage::is_empty).await;
+    assert_eq!(stage.board.told(), ["claim", "running", "crashed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cell_whose_id_is_in_use_ends_and_touches_nothing() {
+    let mut stage = Stage::new().await;
+    stage.running(&key("web", 0)).await;
+    stage.agent.shutdown().await;
+    let in_use = kapell_api::v1::Problem {
+        code: "cell_id_in_use".to_owned(),
+        message: "take another".to_owned(),
+        details: ().into(),
+    };
+    *stage.board.unwelcome.lock().unwrap() = Some(LinkError::Refused(in_use.clone()));
+    let read = *stage.board.reads.lock().unwrap();
+    stage.restart().await;
+    assert_eq!(stage.cell.refused().await, in_use);
+    stage.agent.join_next().await.unwrap().unwrap();
+    assert_eq!(*stage.board.reads.lock().unwrap(), read);
+    assert_eq!(stage.board.told(), ["claim", "running"]);
+    assert_eq!(*stage.board.left.lock().unwrap(), 0);
+    assert_eq!(stage.containers.guids().len(), 1, "its work goes on");
 }

@@ -55,6 +55,7 @@ fn parts(
 ) -> Parts {
     Parts {
         id: "cell".into(),
+        home: "here".to_owned(),
         dir: dir.to_owned(),
         settings: settings.clone(),
         clock: Arc::clone(clock),

@@ -70,6 +70,7 @@ fn play(rep: &mut Rep) -> Vec<&'static str> {
                 Effect::Start(_) => seen.push("run"),
                 Effect::Stop(guid) => rep.ended(&guid, RunResult::stopped()),
                 Effect::Delete(guid) => rep.deleted(&guid, Ok(())),
+                Effect::Kill(guid) => rep.was_killed(&guid, &Ok(())),
                 Effect::Report(told) => {
                     seen.push(name(&told.report));
                     rep.answered(&told, Some(ReportAnswer::Done(None)));

@@ -136,7 +136,7 @@ impl Spawns {
             args: vec!["1000000".to_owned()],
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             dir: None,
-            user: if is_root { User::Id { uid, gid: uid } } else { User::Same },
+            user: if is_root { User::Id { uid, gid: uid, own: true } } else { User::Same },
             stop_grace: Duration::from_secs(1),
             logs: self.dir.join("logs").join(&guid),
             log_bytes: 1 << 20,

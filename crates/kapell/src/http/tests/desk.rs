@@ -60,6 +60,7 @@ impl FakeDesk {
     /// A cell that is reached at `url`.
     pub(super) fn cell_at(&self, id: &str, url: &str) {
         let presence = CellPresence {
+            home: String::new(),
             cell_id: id.into(),
             url: url.to_owned(),
             zone: "z".to_owned(),
@@ -165,9 +166,9 @@ impl Desk for FakeDesk {
         self.cells.lock().unwrap().clone()
     }
 
-    fn present(&self, presence: CellPresence) -> Welcome {
+    fn present(&self, presence: CellPresence) -> Result<Welcome, kapell_api::v1::Problem> {
         self.cell_at(presence.cell_id.as_str(), &presence.url);
-        Welcome { epoch: Epoch(7), ttl_ms: 15_000 }
+        Ok(Welcome { epoch: Epoch(7), ttl_ms: 15_000 })
     }
 
     fn leave(&self, cell_id: &CellId) {

@@ -8,6 +8,7 @@ use kapell_api::v1::{RecordsWanted, ReportAnswer, Reports};
 use kapell_core::board::request::Report;
 use kapell_core::board::{CellId, CellPresence, InstanceGuid, Reply, Request};
 use kapell_node::board::Declined;
+use kapell_node::link::LinkError;
 
 use super::super::answer::{self, Answer, Problem};
 use super::super::desk::Desk;
@@ -38,7 +39,9 @@ pub(super) async fn present(call: Call) -> Answered {
     if Place::parse(&presence.url).is_none_or(|place| place.scheme.is_none()) {
         return Err(invalid(format!("url `{}` is not as http://HOST:PORT", presence.url)));
     }
-    Ok(answer::value(StatusCode::OK, &asked.desk.present(presence)))
+    let welcome = asked.desk.present(presence);
+    let welcome = welcome.map_err(|problem| unlinked(LinkError::Refused(problem)))?;
+    Ok(answer::value(StatusCode::OK, &welcome))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it is a route like the others")]

@@ -34,10 +34,14 @@ fn logs_are_whole_however_often_the_agent_is_killed() {
         fleet.start_cell(0);
     }
     assert_eq!(guids(&fleet.all_run("counts", 1)), before, "it never stopped");
-    let log = fleet.ask("GET", "/v1/logs/lrp/counts/0", None).expect(200).body;
-    let numbers: Vec<u64> = log.lines().filter_map(|line| line.parse().ok()).collect();
+    // On a busy machine it counts slowly.
+    let numbers = fleet.until("more than ten lines", || {
+        let log = fleet.ask("GET", "/v1/logs/lrp/counts/0", None).expect(200).body;
+        let numbers: Vec<u64> = log.lines().filter_map(|line| line.parse().ok()).collect();
+        (numbers.len() > 10).then_some(numbers)
+    });
     let whole: Vec<u64> = (1..=numbers.len() as u64).collect();
-    assert!(numbers.len() > 10 && numbers == whole, "{numbers:?}");
+    assert_eq!(numbers, whole);
 }
 
 #[test]
@@ -63,7 +67,11 @@ fn what_ends_while_nobody_watches_is_known_with_its_exit_status() {
     }
     fleet.all_run("exits", 1);
     fleet.all_run("dies", 1);
-    fleet.until("five shells", || (guids_of_processes(&fleet.work()).len() >= 5).then_some(()));
+    fleet.until("all five to run", || {
+        let mut all = guids_of_processes(&fleet.work());
+        all.dedup();
+        (all.len() == 5).then_some(())
+    });
     fleet.kill_cell(0);
     std::fs::write(&end, "").expect("our own");
     fleet.until("all to have ended", || fleet.work().is_empty().then_some(()));
@@ -159,11 +167,22 @@ fn an_agent_killed_while_many_end_loses_no_end() {
         assert_eq!(done["failed"], code != 0, "{done}");
         assert_eq!(done["exit_code"], code, "{done}");
     }
-    let all = fleet.until("all to have crashed once", || {
-        let all = fleet.all_run("web", 8);
-        all.iter().all(|lrp| lrp["crash_count"] == 1).then_some(all)
+    // A record may be gone by now, with its count: that of an agent which died between claiming the
+    // next instance and starting it. What happened has been told all the same.
+    fleet.until("all ends to be told", || {
+        let told = fleet.kapell(&["events", "--output", "json"]).expect(0).stdout;
+        let crashed = |index: u64| {
+            told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).any(|line| {
+                let after = &line["event"]["after"];
+                after["process_guid"] == "web"
+                    && after["index"] == index
+                    && after["crash_count"] == 1
+                    && after["crash_reason"] == "Exited with status 3"
+            })
+        };
+        (0..8).all(crashed).then_some(())
     });
-    assert!(all.iter().all(|lrp| lrp["crash_reason"] == "Exited with status 3"), "{all:?}");
+    fleet.all_run("web", 8);
     nothing_runs_twice(&fleet, "web", 8);
 }
 

@@ -67,7 +67,7 @@ fn site_on(name: &str, below: &str) -> Option<(Site, SmallDisk)> {
 #[test]
 fn without_room_for_containers_a_start_fails_with_that_reason_until_there_is() {
     let name = "without_room_for_containers_a_start_fails_with_that_reason_until_there_is";
-    let Some((site, disk)) = site_on(name, "up/cell") else { return };
+    let Some((mut site, disk)) = site_on(name, "up/cell") else { return };
     site.desire("old", 1, "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done");
     let before = site.all_run("old", 1);
     disk.fill();
@@ -77,6 +77,10 @@ fn without_room_for_containers_a_start_fails_with_that_reason_until_there_is() {
     });
     assert!(text(&crashed, "crash_reason").contains("No space left"), "{crashed}");
     site.explains("lrp/new/0", "No space left");
+    let log = site.running.as_mut().expect("it runs").stderr_so_far();
+    let told = |line: &&str| line.contains("this machine could not start a container");
+    let line = log.lines().find(told).unwrap_or_else(|| panic!("nobody is told:\n{log}"));
+    assert!(line.contains("No space left") && line.contains("up/cell"), "{line}");
     site.ask("POST", "/v1/tasks", Some(&site.task("task", "true"))).expect(201);
     let done = site.completed("task");
     assert!(text(&done, "failure_reason").contains("No space left"), "{done}");

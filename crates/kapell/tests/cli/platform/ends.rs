@@ -59,7 +59,7 @@ fn a_second_one_on_the_same_directory_is_refused_and_changes_nothing() {
     let refused = site.bench.run(&["up", "--dir", dir, "--port", &port]);
     assert_ne!(refused.code(), 0);
     let pid = site.running.as_ref().expect("it runs").pid();
-    refused.stderr_has("is in use by").stderr_has(&pid.to_string());
+    refused.stderr_has("another `kapell up`").stderr_has(&pid.to_string());
     assert!(refused.took < std::time::Duration::from_secs(5), "took {:?}", refused.took);
     assert_eq!(guids(&site.all_run("web", 2)), before);
     assert_eq!(pids(&site.work()), processes);

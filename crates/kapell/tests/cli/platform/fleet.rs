@@ -6,11 +6,11 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::site::{Answer, WORK, ask};
+use super::site::{Answer, WORK, ask, leave_nothing};
 use crate::bench::{Bench, LIMIT, eventually, try_eventually};
 use crate::census::{Process, with};
 use crate::leadership::cluster::{Cluster, Host, Kind, free_port};
-use crate::running::{Running, send};
+use crate::running::Running;
 
 /// Cells may have something in between.
 pub(crate) const ANY_PORT: &[&str] = &["--allow-host", "127.0.0.1"];
@@ -278,10 +278,10 @@ impl Fleet {
 impl Drop for Fleet {
     fn drop(&mut self) {
         self.cells.iter_mut().for_each(|cell| drop(cell.running.take()));
-        let shims = (0..self.cells.len()).flat_map(|at| self.shims(at));
-        for process in shims.chain(self.work()) {
-            send(process.pid, Signal::SIGKILL);
-        }
+        leave_nothing(|| {
+            let shims = (0..self.cells.len()).flat_map(|at| self.shims(at));
+            shims.chain(self.work()).collect()
+        });
     }
 }
 

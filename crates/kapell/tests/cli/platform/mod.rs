@@ -28,6 +28,7 @@ mod moves;
 mod once;
 mod page;
 mod programs;
+mod safety;
 mod site;
 mod tasks;
 

@@ -243,10 +243,21 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         self.running = None;
-        for process in self.shims().iter().chain(&self.work()) {
+        leave_nothing(|| self.shims().into_iter().chain(self.work()).collect());
+    }
+}
+
+/// Kills until nothing is found any more: what is just being started is only seen the next time.
+pub(crate) fn leave_nothing(find: impl Fn() -> Vec<Process>) {
+    let mut none = 0;
+    let _best_effort = try_eventually(Duration::from_secs(10), || {
+        let found = find();
+        for process in &found {
             send(process.pid, Signal::SIGKILL);
         }
-    }
+        none = if found.is_empty() { none + 1 } else { 0 };
+        (none == 2).then_some(())
+    });
 }
 
 /// One request over a connection of its own.

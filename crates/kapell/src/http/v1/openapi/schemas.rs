@@ -189,6 +189,7 @@ fn cells() -> Value {
         ("cell_id", of("Id")),
         ("url", text()),
         ("capacity", of("Resources")),
+        ("home", text()),
         ("zone", text()),
         ("rootfs_schemes", list(&text())),
         ("placement_tags", list(&text())),
