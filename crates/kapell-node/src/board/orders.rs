@@ -139,10 +139,8 @@ impl Stops {
 fn is_to_stop(board: &Board, order: &Order) -> bool {
     let Order::Stop { key, instance } = order else { return false };
     board.look(key.process_guid.as_str(), |records| {
-        let desired = records.desired.get(&key.process_guid);
-        let wanted = desired.is_some_and(|desired| key.index < desired.instances);
         let named = [records.instances.get(key), records.evacuating.get(key)];
-        !wanted && named.into_iter().flatten().any(|lrp| lrp.is_of(instance))
+        named.into_iter().flatten().any(|lrp| lrp.is_of(instance) && !records.wants(lrp))
     })
 }
 
