@@ -13,8 +13,6 @@ use crate::parts::{Commits, RoundTrips, Spawns, ms};
 use crate::site::{Site, sleepers};
 use crate::watch::{Watch, running};
 
-/// It is desired, the cell is asked how it stands, gets it, claims it and reports that it runs.
-const ROUND_TRIPS: usize = 5;
 /// Desired, UNCLAIMED, CLAIMED, RUNNING.
 const COMMITS: usize = 4;
 
@@ -40,11 +38,14 @@ pub(crate) async fn measure(kapell: &Path, dir: &Path, plan: Plan) -> anyhow::Re
     let client = site.client()?;
     let mut watch = Watch::begin(&client).await?;
     let mut commits = Commits::open(&dir.join("commits")).await?;
-    let mut round_trips = RoundTrips::open(&site).await?;
     let mut spawns = Spawns::open(&dir.join("spawns"))?;
     let mut rounds = Vec::new();
     // The first one shows what is written.
     once(&client, &mut watch, "first").await?;
+    let stands = sleepers("stands", 0);
+    client.desire(&serde_json::from_value(stands.clone())?).await?;
+    // It is desired, the cell is asked how it stands, gets it, claims it and reports that it runs.
+    let mut round_trips = RoundTrips::open(&site, ("/v1/desired-lrps", &stands), 2).await?;
     for round in 0..plan.rounds {
         let mut samples = Samples::default();
         for number in 0..plan.instances_a_round {
@@ -53,7 +54,7 @@ pub(crate) async fn measure(kapell: &Path, dir: &Path, plan: Plan) -> anyhow::Re
             // Nobody has to wait for what the one before has left to the disk.
             commits.each(to_running).await?;
             samples.commits.push(commits.each(to_running).await?);
-            samples.round_trips.push(round_trips.each(ROUND_TRIPS).await?);
+            samples.round_trips.push(round_trips.each().await?);
             samples.spawn.push(spawns.once().await?);
             let guid = format!("lrp-{round}-{number}");
             samples.whole.push(once(&client, &mut watch, &guid).await?);

@@ -13,6 +13,7 @@ use kapell_node::system::SystemClock;
 use kapell_store::file::{FileStore, Holder};
 use kapell_store::model::{Commit, Fence, Key, Op, Raise, Shard};
 use kapell_store::{How, Shards as _};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -58,45 +59,78 @@ impl Commits {
     }
 }
 
-/// A connection that is kept, and the smallest question there is.
+/// Connections that are kept, and the requests on the way, with nothing in them to commit.
 #[derive(Debug)]
 pub(crate) struct RoundTrips {
-    stream: TcpStream,
-    request: String,
+    host: TcpStream,
+    cell: TcpStream,
+    way: Vec<(Whom, String)>,
     answer: Vec<u8>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    Host,
+    Cell,
+}
+
 impl RoundTrips {
-    pub(crate) async fn open(site: &Site) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", site.port)).await?;
-        stream.set_nodelay(true)?;
-        let (port, token) = (site.port, site.token()?);
-        let request = format!(
-            "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\r\n"
-        );
-        Ok(Self { stream, request, answer: vec![0; 4096] })
+    /// `first` is what begins it: the path and the body of something that is there already. Then the
+    /// cell is asked how it stands, is given work, and makes so many reports.
+    pub(crate) async fn open(
+        site: &Site,
+        first: (&str, &Value),
+        reports: usize,
+    ) -> anyhow::Result<Self> {
+        let cells = site.client()?.cells().await?.items;
+        let presence = &cells.first().context("a cell")?.presence;
+        let cell_at = presence.url.trim_start_matches("http://").to_owned();
+        let (host_at, token) = (format!("127.0.0.1:{}", site.port), site.token()?);
+        let request = |to: &str, line: &str, body: &str| {
+            format!(
+                "{line} HTTP/1.1\r\nhost: {to}\r\nauthorization: Bearer {token}\r\nkapell-epoch: 1\r\n\
+                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        };
+        let (path, body) = first;
+        let report = format!("POST /v1/cells/{}/reports", presence.cell_id);
+        let mut way = vec![
+            (Whom::Host, request(&host_at, &format!("POST {path}"), &body.to_string())),
+            (Whom::Cell, request(&cell_at, "GET /v1/cell/state", "")),
+            (Whom::Cell, request(&cell_at, "POST /v1/cell/work", r#"{"lrps":[],"tasks":[]}"#)),
+        ];
+        way.extend((0..reports).map(|_| (Whom::Host, request(&host_at, &report, "[]"))));
+        let (host, cell) = (connect(&host_at).await?, connect(&cell_at).await?);
+        Ok(Self { host, cell, way, answer: vec![0; 16 << 10] })
     }
 
-    /// So many, one after the other, in milliseconds.
-    pub(crate) async fn each(&mut self, count: usize) -> anyhow::Result<f64> {
+    /// All of them, one after the other, in milliseconds.
+    pub(crate) async fn each(&mut self) -> anyhow::Result<f64> {
         let begun = Instant::now();
-        for _ in 0..count {
-            self.once().await?;
+        for (whom, request) in &self.way {
+            let stream = match whom {
+                Whom::Host => &mut self.host,
+                Whom::Cell => &mut self.cell,
+            };
+            stream.write_all(request.as_bytes()).await?;
+            let mut length = 0;
+            while !is_whole(&self.answer[..length])? {
+                let read = stream.read(&mut self.answer[length..]).await?;
+                ensure!(read > 0, "the connection was closed");
+                length += read;
+            }
+            let answer = String::from_utf8_lossy(&self.answer[..length]);
+            ensure!(answer.starts_with("HTTP/1.1 200 "), "to {request}: {answer}");
         }
         Ok(ms(begun.elapsed()))
     }
+}
 
-    async fn once(&mut self) -> anyhow::Result<()> {
-        self.stream.write_all(self.request.as_bytes()).await?;
-        let mut length = 0;
-        while !is_whole(&self.answer[..length])? {
-            let read = self.stream.read(&mut self.answer[length..]).await?;
-            ensure!(read > 0, "the connection was closed");
-            length += read;
-        }
-        ensure!(self.answer.starts_with(b"HTTP/1.1 200 "), "it is not healthy");
-        Ok(())
-    }
+async fn connect(to: &str) -> anyhow::Result<TcpStream> {
+    let stream = TcpStream::connect(to).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 fn is_whole(answer: &[u8]) -> anyhow::Result<bool> {

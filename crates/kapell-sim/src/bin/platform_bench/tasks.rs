@@ -7,15 +7,12 @@ use anyhow::Context as _;
 use kapell_api::client::Client;
 use kapell_core::board::{TaskDefinition, TaskState};
 use kapell_sim::figure::{figure, median, share};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Plan;
 use crate::parts::{Commits, RoundTrips, ms};
 use crate::site::{DOMAIN, Site};
 use crate::watch::Watch;
-
-/// The task is made, the cell is asked how it stands, gets the task and reports that it runs it.
-const ROUND_TRIPS: usize = 4;
 
 #[derive(Debug, Default)]
 struct Samples {
@@ -38,10 +35,14 @@ pub(crate) async fn measure(kapell: &Path, dir: &Path, plan: Plan) -> anyhow::Re
     let client = site.client()?;
     let mut watch = Watch::begin(&client).await?;
     let mut commits = Commits::open(&dir.join("commits")).await?;
-    let mut round_trips = RoundTrips::open(&site).await?;
     let mut rounds = Vec::new();
     // The first one shows what is written.
     once(&client, &mut watch, "first").await?;
+    let stands = definition("stands");
+    client.create_task(&serde_json::from_value(stands.clone())?).await?;
+    watch.task("stands", TaskState::Completed).await?;
+    // The task is made, the cell is asked how it stands, gets the task and reports that it runs it.
+    let mut round_trips = RoundTrips::open(&site, ("/v1/tasks", &stands), 1).await?;
     for round in 0..plan.rounds {
         let mut samples = Samples::default();
         for number in 0..plan.tasks_a_round {
@@ -50,7 +51,7 @@ pub(crate) async fn measure(kapell: &Path, dir: &Path, plan: Plan) -> anyhow::Re
             // Nobody has to wait for what the one before has left to the disk.
             commits.each(to_running).await?;
             samples.commits.push(commits.each(to_running).await?);
-            samples.round_trips.push(round_trips.each(ROUND_TRIPS).await?);
+            samples.round_trips.push(round_trips.each().await?);
             let guid = format!("task-{round}-{number}");
             samples.whole.push(once(&client, &mut watch, &guid).await?);
         }
@@ -61,13 +62,13 @@ pub(crate) async fn measure(kapell: &Path, dir: &Path, plan: Plan) -> anyhow::Re
     Ok(())
 }
 
+fn definition(guid: &str) -> Value {
+    json!({"task_guid": guid, "domain": DOMAIN, "action": {"run": {"path": "/bin/true"}}})
+}
+
 /// One task until it is gone; what it took until it was seen to run, in milliseconds.
 async fn once(client: &Client, watch: &mut Watch, guid: &str) -> anyhow::Result<f64> {
-    let definition: TaskDefinition = serde_json::from_value(json!({
-        "task_guid": guid,
-        "domain": DOMAIN,
-        "action": {"run": {"path": "/bin/true"}},
-    }))?;
+    let definition: TaskDefinition = serde_json::from_value(definition(guid))?;
     let begun = Instant::now();
     let (made, ran) =
         tokio::join!(client.create_task(&definition), watch.task(guid, TaskState::Running));
