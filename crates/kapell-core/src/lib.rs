@@ -5,12 +5,14 @@
 
 pub mod auction;
 pub mod board;
+pub mod causes;
 pub mod election;
 pub mod expand;
 pub mod flow;
 pub mod journal;
 pub mod log;
 pub mod manifest;
+pub mod percent;
 pub mod rep;
 pub mod seams;
 pub mod seat;

@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use crate::agent::{Agent, Plan};
 use crate::cli;
 use crate::config::Config;
-use crate::host::{log, signals::Signals};
+use crate::host::{self, log, signals::Signals};
 use crate::http::{self, TlsFiles, Token};
 use crate::remote::LOCAL;
 use crate::say;
@@ -15,14 +15,7 @@ const REFUSED: u8 = 1;
 
 pub(crate) fn run(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {
     log::begin(args.log);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("cannot start")?;
-    let code = runtime.block_on(work(args, config));
-    runtime.shutdown_background();
-    code
+    host::block_on(work(args, config))?
 }
 
 async fn work(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {

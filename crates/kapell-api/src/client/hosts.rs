@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use kapell_core::board::request::Report;
-use kapell_core::board::{CellId, CellPresence, CellState, InstanceGuid};
+use kapell_core::board::{CellId, CellPresence, CellState};
 use kapell_core::seat::Epoch;
 
 use super::call::Call;
 use super::routes::path;
-use super::{Client, Error, Logs};
+use super::{Client, Error};
 use crate::v1::{
-    Cancel, CellRecords, EPOCH, LogQuery, RecordsWanted, ReportAnswer, Stop, Welcome, Work,
-    WorkAnswer,
+    Cancel, CellRecords, EPOCH, RecordsWanted, ReportAnswer, Stop, Welcome, Work, WorkAnswer,
 };
 
 /// How long a cell may take to answer its leader.
@@ -66,16 +65,6 @@ impl Client {
 
     pub async fn cell_evacuate(&self, epoch: Epoch) -> Result<(), Error> {
         self.send(&under(epoch, Call::post("/v1/cell/evacuate"))).await.map(drop)
-    }
-
-    pub async fn cell_logs(
-        &self,
-        epoch: Epoch,
-        instance_guid: &InstanceGuid,
-        query: LogQuery,
-    ) -> Result<Logs, Error> {
-        let path = path(&["cell", "logs", instance_guid.as_str()]);
-        self.logs(&path, query, Some(epoch)).await
     }
 }
 

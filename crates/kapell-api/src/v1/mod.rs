@@ -188,8 +188,8 @@ pub struct Cancel {
 /// `GET /v1/cell/state`
 pub type State = CellState;
 
-/// The query of `GET /v1/logs/lrp/{process_guid}/{index}` and `GET /v1/logs/task/{task_guid}`, and, with `instance_guid`,
-/// of `GET /v1/cell/logs/{instance_guid}` (which always answers frames).
+/// The query of `GET /v1/logs/lrp/{process_guid}/{index}` and `GET /v1/logs/task/{task_guid}`. A cell answers at
+/// `/v1/cell/logs/…` likewise, always with frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogQuery {
     /// Go on until the container is gone.

@@ -17,6 +17,18 @@ pub enum Action {
     EmitProgress(EmitProgress),
 }
 
+impl Action {
+    /// The program to run, if that is all it is: more no cell can do yet.
+    pub fn into_run(self) -> Option<Run> {
+        if let Self::Run(run) = self { Some(run) } else { None }
+    }
+
+    /// The same, looked at.
+    pub const fn as_run(&self) -> Option<&Run> {
+        if let Self::Run(run) = self { Some(run) } else { None }
+    }
+}
+
 /// A program to run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

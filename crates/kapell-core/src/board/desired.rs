@@ -70,6 +70,35 @@ pub struct DesiredLrp {
 }
 
 impl DesiredLrp {
+    /// One instance of something, and nothing else said about it.
+    pub const fn new(process_guid: ProcessGuid, domain: Domain, action: Action) -> Self {
+        Self {
+            process_guid,
+            domain,
+            instances: one(),
+            rootfs: None,
+            memory_mb: 0,
+            disk_mb: 0,
+            max_pids: 0,
+            placement_tags: Vec::new(),
+            setup: None,
+            action,
+            monitor: None,
+            start_timeout_ms: 0,
+            stop_grace_ms: None,
+            env: Vec::new(),
+            ports: Vec::new(),
+            annotation: String::new(),
+            routes: BTreeMap::new(),
+            version: 0,
+            created_at: None,
+            updated_at: None,
+            incarnation: 0,
+            removing: false,
+            retiring: false,
+        }
+    }
+
     /// Whether there is to be an instance with this index.
     pub const fn wants(&self, index: u32) -> bool {
         !self.removing && index < self.instances

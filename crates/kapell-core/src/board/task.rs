@@ -96,6 +96,29 @@ pub struct Task {
 }
 
 impl Task {
+    /// A task that nobody has begun.
+    pub const fn pending(
+        definition: TaskDefinition,
+        instance_guid: InstanceGuid,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            definition,
+            instance_guid,
+            state: TaskState::Pending,
+            cell_id: None,
+            failed: false,
+            failure_reason: String::new(),
+            result: String::new(),
+            exit_code: None,
+            placement_error: None,
+            created_at: now,
+            since: now,
+            first_completed_at: None,
+            version: 1,
+        }
+    }
+
     pub const fn guid(&self) -> &TaskGuid {
         &self.definition.task_guid
     }

@@ -69,19 +69,10 @@ pub fn domain(domain: &Domain) -> Vec<String> {
 
 /// What cells cannot run yet of an action.
 pub fn unsupported(action: &Action) -> Vec<String> {
-    match action {
-        Action::Run(_) => Vec::new(),
-        Action::Download(_)
-        | Action::Upload(_)
-        | Action::Timeout(_)
-        | Action::Try(_)
-        | Action::Parallel(_)
-        | Action::Serial(_)
-        | Action::Codependent(_)
-        | Action::EmitProgress(_) => {
-            vec![format!("action: `{}` cannot be run by cells yet; use `run`", name(action))]
-        }
+    if action.as_run().is_some() {
+        return Vec::new();
     }
+    vec![format!("action: `{}` cannot be run by cells yet; use `run`", name(action))]
 }
 
 /// What cells cannot do yet of a DesiredLRP.

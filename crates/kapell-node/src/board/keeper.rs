@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_core::board::{Draft, Refusal, decide};
+use kapell_core::causes::chain;
 use kapell_store::Store;
 use kapell_store::model::{Commit, Fence, Limits, Shard};
 use tokio::time::{Instant, sleep_until};
@@ -14,7 +15,6 @@ use super::group::{Decided, Fit, Group};
 use super::handle::{Board, Declined};
 use super::lanes::{Asked, Lanes};
 use super::meters::Meters;
-use crate::elections::chain;
 
 /// Between a commit of unknown outcome and the same one again.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_core::board::Record;
+use kapell_core::causes::chain;
 use kapell_store::Error;
 use kapell_store::model::{Key, Page, Shard};
 use tokio::task::JoinSet;
 
 use super::sheet::Sheet;
-use crate::elections::{Tenure, chain};
+use crate::elections::Tenure;
 
 const PAUSE: Duration = Duration::from_millis(50);
 /// How many bad records of a shard are named in the log.

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_api::v1::{LrpWork, TaskWork};
-use kapell_core::board::{
-    Action, CellId, Held, InstanceGuid, LrpKey, PortMapping, Resources, TaskGuid,
-};
+use kapell_core::board::{CellId, Held, InstanceGuid, LrpKey, PortMapping, Resources, TaskGuid};
 use kapell_core::rep::container::{Life, RunResult, State};
 use kapell_core::seams::{Clock, Ids, Moment};
 
@@ -154,17 +152,7 @@ impl Executor {
 
     /// Takes ports and a user for a container.
     fn tag(&mut self, wanted: &Wanted) -> Result<Tag, String> {
-        let run = match &wanted.launch.action {
-            Action::Run(run) => Some(run),
-            Action::Download(_)
-            | Action::Upload(_)
-            | Action::Timeout(_)
-            | Action::Try(_)
-            | Action::Parallel(_)
-            | Action::Serial(_)
-            | Action::Codependent(_)
-            | Action::EmitProgress(_) => None,
-        };
+        let run = wanted.launch.action.as_run();
         let ports = self.take_ports(&wanted.ports)?;
         let wants_own = run.is_some_and(|run| run.user.is_none());
         let uid = match &mut self.users {

@@ -46,19 +46,8 @@ impl Launch {
         own_dir: PathBuf,
         settings: &CellSettings,
     ) -> Result<Spec, String> {
-        let run = match self.action {
-            Action::Run(run) => run,
-            Action::Download(_)
-            | Action::Upload(_)
-            | Action::Timeout(_)
-            | Action::Try(_)
-            | Action::Parallel(_)
-            | Action::Serial(_)
-            | Action::Codependent(_)
-            | Action::EmitProgress(_) => {
-                return Err("this cell can only do `run` actions: use one".to_owned());
-            }
-        };
+        let run = self.action.into_run();
+        let run = run.ok_or("this cell can only do `run` actions: use one")?;
         let user = user(run.user.as_deref(), tag.uid, settings)?;
         let home = tag.dir.clone().unwrap_or(own_dir);
         let mut env = Environment::default();

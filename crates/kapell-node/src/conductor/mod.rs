@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use kapell_core::causes::chain;
 use kapell_core::seat::Seat;
 use kapell_store::keys;
 use kapell_store::model::{Fence, Raise};
@@ -21,7 +22,7 @@ pub use service::{Running, Service, Stage};
 pub use tasks::{Task, Tasks, TokioTasks};
 pub use trace::{LogTrace, Step, Trace};
 
-use crate::elections::{Elections, Killer, Tenure, chain};
+use crate::elections::{Elections, Killer, Tenure};
 
 /// What a conductor is made of.
 #[derive(Debug)]

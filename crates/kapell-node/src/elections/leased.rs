@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kapell_core::causes::chain;
 use kapell_core::election::{
     Answer, Ask, Candidate, Effect, Event, Holder, Lease, Loss, Notice, Setup, Ticket,
 };
@@ -219,18 +220,6 @@ impl Shared {
         };
         Ok(if write.is_done() { Answer::Done } else { Answer::Lost })
     }
-}
-
-/// An error with all its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 /// Runs one candidate: the store's answers and the time go in, calls to the store come out.

@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kapell_core::causes::chain;
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::seat::{Epoch, Owner, Record, Seat};
 use kapell_store::file::{self, FileStore, Holder};
@@ -10,7 +11,6 @@ use kapell_store::model::Generation;
 use kapell_store::{Error, How, Store, Ttl as _, keys};
 use tokio_util::sync::CancellationToken;
 
-use super::leased::chain;
 use super::tenure::Standing;
 use super::{Elections, Refusal, Sight, Tenure};
 

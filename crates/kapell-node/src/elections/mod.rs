@@ -11,7 +11,6 @@ use async_trait::async_trait;
 use kapell_core::seams::Moment;
 use kapell_core::seat::{Record, Seat};
 
-pub(crate) use leased::chain;
 pub use leased::{Leased, Parts};
 pub use locked::{Locked, LockedParts, look};
 pub use tenure::{Standing, Tenure};

@@ -1,7 +1,6 @@
 //! The links over HTTP.
 
 use std::collections::BTreeMap;
-use std::error::Error as StdError;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use kapell_api::v1::{
 };
 use kapell_core::board::request::Report;
 use kapell_core::board::{CellId, CellPresence, CellState};
+use kapell_core::causes::chain;
 use kapell_core::seat::Epoch;
 
 use super::{BoardLink, CellLink, LinkError};
@@ -37,16 +37,6 @@ impl From<Error> for LinkError {
             | Error::Protocol { .. }) => Self::NoAnswer(chain(&error)),
         }
     }
-}
-
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
-    text
 }
 
 /// A cell's way to the board, over whichever host leads.

@@ -1,7 +1,5 @@
 //! The suite on real servers, where there are any.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,6 +7,7 @@ use kapell_core::seams::{Clock, Ids as _};
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_node::testing::Stores;
 use kapell_store::Store;
+use kapell_store::testing::skip;
 
 /// The address of a server for tests; without one the test is reported as skipped.
 pub(crate) fn server(test: &str, variable: &str) -> Option<String> {
@@ -17,13 +16,6 @@ pub(crate) fn server(test: &str, variable: &str) -> Option<String> {
         skip(test, &format!("{variable} is not set"));
     }
     url
-}
-
-fn skip(test: &str, reason: &str) {
-    let Some(path) = std::env::var_os("KAPELL_TEST_SKIPS") else { return };
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    let mut file = file.expect("the file for skipped tests");
-    writeln!(file, "SKIP {test}: {reason}").expect("the file for skipped tests");
 }
 
 /// A name that no other run has.

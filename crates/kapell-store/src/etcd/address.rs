@@ -4,6 +4,8 @@ use std::fs;
 use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
 
 use super::paths;
+use kapell_core::percent;
+
 use crate::error::Error;
 
 const DEFAULT_ROOT: &str = "kapell";
@@ -209,19 +211,7 @@ fn read_file(what: &str, path: &str) -> Result<String, String> {
 }
 
 fn decode(text: &str) -> Result<String, String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(rest.next()?).to_digit(16);
-        let escaped =
-            digit().zip(digit()).and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
-        bytes.push(escaped.ok_or("a `%` is not followed by two hexadecimal digits")?);
-    }
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+    percent::decode(text).map_err(|wrong| wrong.to_string())
 }
 
 /// Cuts the login and the query off. Where a password with `?` or `/` in it makes it unclear

@@ -30,6 +30,7 @@ mod races;
 mod raise;
 mod read;
 mod scan;
+mod skip;
 mod suite;
 mod swap;
 mod timed;
@@ -39,6 +40,7 @@ mod watch;
 pub use chance::drawn;
 pub use clock::{Shifted, how, shifted};
 pub use place::{Fresh, Place};
+pub use skip::skip;
 pub use suite::{
     conforms, cut_connections, fenced_commits, histories, races, scan_while_committing,
     skewed_clocks, ttl_storage,

@@ -1,6 +1,4 @@
-use std::fs::OpenOptions;
-use std::io::Write as _;
-
+use kapell_store::testing::skip;
 use kapell_store::testing::{Failures, Place};
 
 /// Runs one group of the suite.
@@ -20,11 +18,4 @@ pub(crate) fn server(test: &str, variable: &str) -> Option<String> {
         skip(test, &format!("{variable} names no server"));
     }
     server
-}
-
-fn skip(test: &str, reason: &str) {
-    let Some(path) = std::env::var_os("KAPELL_TEST_SKIPS") else { return };
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    let mut file = file.expect("the file for skipped tests");
-    writeln!(file, "SKIP {test}: {reason}").expect("the file for skipped tests");
 }

@@ -83,14 +83,7 @@ pub(crate) fn run_with(
 ) -> anyhow::Result<u8> {
     let name = if companion.is_some() { "kapell up" } else { "kapell host" };
     log::begin(args.log);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("cannot start")?;
-    let ending = runtime.block_on(Host::run(args, config, companion));
-    runtime.shutdown_background();
-    match ending? {
+    match block_on(Host::run(args, config, companion))?? {
         Ending::Stopped(stop) => {
             say(&format!("{name}: stopped on {}\n", stop.name()));
             Ok(0)
@@ -108,6 +101,18 @@ pub(crate) fn run_with(
             Err(command.exec()).context("cannot start over")
         }
     }
+}
+
+/// Runs what serves others for as long as it lives, a host or a cell.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    let done = runtime.block_on(future);
+    runtime.shutdown_background();
+    Ok(done)
 }
 
 /// A host, ready to launch.

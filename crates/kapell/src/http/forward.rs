@@ -17,6 +17,7 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Request, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
+use kapell_core::causes::chain;
 use kapell_core::seat::Owner;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -266,14 +267,4 @@ impl About<'_> {
         let record = &self.leader.record;
         json!({ "owner": record.owner, "address": record.address, "sent": sent })
     }
-}
-
-pub(super) fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
-    text
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hyper::StatusCode;
+use kapell_core::percent;
 use serde_json::json;
 
 use super::answer::Problem;
@@ -14,20 +15,8 @@ pub(super) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
         .map(|each| each.split_once('=').unwrap_or((each, "")))
 }
 
-/// Undoes `%41`; a `+` stays one.
 pub(super) fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(rest.next()?).to_digit(16);
-        let value = digit()? * 16 + digit()?;
-        bytes.push(u8::try_from(value).ok()?);
-    }
-    String::from_utf8(bytes).ok()
+    percent::decode(text).ok()
 }
 
 /// The parameters of a request, all of them known.

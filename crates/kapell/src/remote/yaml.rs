@@ -25,25 +25,30 @@ fn list(out: &mut String, items: &[Value], depth: usize) {
     for item in items {
         out.push_str(&"  ".repeat(depth));
         out.push('-');
-        match item {
-            Value::Object(entries) if !entries.is_empty() => {
-                out.push(' ');
-                map(out, entries, depth + 1, true);
-            }
-            Value::Array(items) if !items.is_empty() => {
-                out.push('\n');
-                list(out, items, depth + 1);
-            }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => {
-                out.push(' ');
-                out.push_str(&scalar(item));
-                out.push('\n');
-            }
+        below(out, item, depth, true);
+    }
+}
+
+/// What stands behind a `-` or a `:`. Entries go on in the same line behind a `-`.
+fn below(out: &mut String, value: &Value, depth: usize, in_list: bool) {
+    match value {
+        Value::Object(entries) if !entries.is_empty() => {
+            out.push(if in_list { ' ' } else { '\n' });
+            map(out, entries, depth + 1, in_list);
+        }
+        Value::Array(items) if !items.is_empty() => {
+            out.push('\n');
+            list(out, items, depth + 1);
+        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => {
+            out.push(' ');
+            out.push_str(&scalar(value));
+            out.push('\n');
         }
     }
 }
@@ -56,26 +61,7 @@ fn map(out: &mut String, entries: &serde_json::Map<String, Value>, depth: usize,
         }
         out.push_str(&text(key));
         out.push(':');
-        match value {
-            Value::Object(entries) if !entries.is_empty() => {
-                out.push('\n');
-                map(out, entries, depth + 1, false);
-            }
-            Value::Array(items) if !items.is_empty() => {
-                out.push('\n');
-                list(out, items, depth + 1);
-            }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => {
-                out.push(' ');
-                out.push_str(&scalar(value));
-                out.push('\n');
-            }
-        }
+        below(out, value, depth, false);
     }
 }
 

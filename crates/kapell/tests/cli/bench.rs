@@ -1,8 +1,7 @@
 //! A place of its own for one test: files, state, and a `kapell` to run in it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs::{self};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -10,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+pub(crate) use kapell_store::testing::skip;
 use nix::sys::signal::Signal;
 
 use crate::census::{MARK, Process, marked};
@@ -220,14 +220,6 @@ pub(crate) fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
 pub(crate) fn pause(time: Duration) {
     let (_nobody, never) = mpsc::channel::<()>();
     assert!(never.recv_timeout(time).is_err());
-}
-
-/// Reports that a test could not run here, so that it does not count as passed.
-pub(crate) fn skip(test: &str, reason: &str) {
-    let Some(path) = std::env::var_os("KAPELL_TEST_SKIPS") else { return };
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    let mut file = file.expect("the file for skipped tests");
-    writeln!(file, "SKIP {test}: {reason}").expect("the file for skipped tests");
 }
 
 /// Whether a program is in the path.

@@ -1,7 +1,6 @@
 use kapell_core::board::DesiredUpdate;
 use kapell_core::log::{Frame, Stream};
 use kapell_core::seams::Timestamp;
-use kapell_core::seat::Epoch;
 use tokio::net::TcpListener;
 
 use super::server::{Server, Turn};
@@ -163,11 +162,11 @@ async fn logs_come_as_frames() {
     let mut logs = client.lrp_logs("web", 1, query).await.unwrap();
     assert_eq!(logs.next().await.unwrap(), Some(frame));
     assert_eq!(logs.next().await.unwrap(), None);
-    let mut logs = client.cell_logs(Epoch(4), &"i".into(), LogQuery::default()).await.unwrap();
+    let mut logs = client.task_logs("t", LogQuery::default()).await.unwrap();
     assert_eq!(logs.next().await.unwrap(), None);
     let seen = [
         "GET /v1/logs/lrp/web/1?format=frames&follow=true&tail=3 authorization=Bearer t0k",
-        "GET /v1/cell/logs/i?follow=false authorization=Bearer t0k kapell-epoch=4",
+        "GET /v1/logs/task/t?format=frames&follow=false authorization=Bearer t0k",
     ];
     assert_eq!(server.seen(), seen);
 }

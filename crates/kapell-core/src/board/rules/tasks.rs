@@ -78,21 +78,7 @@ impl Step<'_, '_> {
             );
             return Err(Refusal::Exists { text, fields });
         }
-        let task = Task {
-            definition: definition.clone(),
-            instance_guid: instance_guid.clone(),
-            state: TaskState::Pending,
-            cell_id: None,
-            failed: false,
-            failure_reason: String::new(),
-            result: String::new(),
-            exit_code: None,
-            placement_error: None,
-            created_at: self.now,
-            since: self.now,
-            first_completed_at: None,
-            version: 1,
-        };
+        let task = Task::pending(definition.clone(), instance_guid.clone(), self.now);
         self.draft.put(Record::Task(Box::new(task.clone())));
         self.effects.push(Effect::StartTask { task_guid: task_guid.clone() });
         Ok(Reply::Task { task: Box::new(task), created: true })

@@ -152,19 +152,10 @@ pub(super) fn definition() -> TaskDefinition {
 pub(super) fn task(state: TaskState, cell: Option<&str>) -> Task {
     let over = matches!(state, TaskState::Completed | TaskState::Resolving);
     Task {
-        definition: definition(),
-        instance_guid: "i".into(),
         state,
         cell_id: cell.map(CellId::from),
-        failed: false,
-        failure_reason: String::new(),
-        result: String::new(),
-        exit_code: None,
-        placement_error: None,
-        created_at: NOW,
-        since: NOW,
         first_completed_at: over.then_some(NOW),
-        version: 1,
+        ..Task::pending(definition(), "i".into(), NOW)
     }
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use kapell_api::v1::{LrpWork, TaskWork, Work, WorkAnswer};
 use kapell_core::board::{
     Action, DesiredLrp, InstanceGuid, LrpKey, Resources, Run, Task, TaskDefinition, TaskGuid,
-    TaskState,
 };
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use kapell_core::seat::Epoch;
@@ -161,29 +160,11 @@ pub(super) fn key(process: &str, index: u32) -> LrpKey {
 
 pub(super) fn desired(process: &str) -> DesiredLrp {
     DesiredLrp {
-        process_guid: process.into(),
-        domain: "d".into(),
-        instances: 1,
-        rootfs: None,
         memory_mb: 1,
         disk_mb: 1,
-        max_pids: 0,
-        placement_tags: Vec::new(),
-        setup: None,
-        action: run("server"),
-        monitor: None,
-        start_timeout_ms: 0,
-        stop_grace_ms: None,
-        env: Vec::new(),
         ports: vec![8080],
-        annotation: String::new(),
-        routes: std::collections::BTreeMap::new(),
         version: 1,
-        created_at: None,
-        updated_at: None,
-        incarnation: 0,
-        removing: false,
-        retiring: false,
+        ..DesiredLrp::new(process.into(), "d".into(), run("server"))
     }
 }
 
@@ -196,32 +177,20 @@ pub(super) fn lrp(key: &LrpKey) -> LrpWork {
 }
 
 pub(super) fn pending(guid: &TaskGuid) -> Task {
-    Task {
-        definition: TaskDefinition {
-            task_guid: guid.clone(),
-            domain: "d".into(),
-            rootfs: None,
-            memory_mb: 1,
-            disk_mb: 1,
-            max_pids: 0,
-            placement_tags: Vec::new(),
-            env: Vec::new(),
-            action: run("job"),
-            result_file: "result".to_owned(),
-            completion_callback_url: String::new(),
-            annotation: String::new(),
-        },
-        instance_guid: InstanceGuid::new(format!("i-{guid}")),
-        state: TaskState::Pending,
-        cell_id: None,
-        failed: false,
-        failure_reason: String::new(),
-        result: String::new(),
-        exit_code: None,
-        placement_error: None,
-        created_at: Timestamp(0),
-        since: Timestamp(0),
-        first_completed_at: None,
-        version: 1,
-    }
+    let definition = TaskDefinition {
+        task_guid: guid.clone(),
+        domain: "d".into(),
+        rootfs: None,
+        memory_mb: 1,
+        disk_mb: 1,
+        max_pids: 0,
+        placement_tags: Vec::new(),
+        env: Vec::new(),
+        action: run("job"),
+        result_file: "result".to_owned(),
+        completion_callback_url: String::new(),
+        annotation: String::new(),
+    };
+    let instance_guid = InstanceGuid::new(format!("i-{guid}"));
+    Task::pending(definition, instance_guid, Timestamp(0))
 }

@@ -6,8 +6,6 @@ mod limits;
 mod proxy;
 mod secured;
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -18,6 +16,7 @@ use super::Etcd;
 use crate::error::Error;
 use crate::model::Key;
 use crate::open::How;
+use crate::testing;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -39,10 +38,7 @@ fn how(create: bool, timeout: Duration) -> How {
 }
 
 fn skip(test: &str, reason: &str) {
-    let Some(path) = std::env::var_os("KAPELL_TEST_SKIPS") else { return };
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    let mut file = file.expect("the file for skipped tests");
-    writeln!(file, "SKIP etcd::tests::{test}: {reason}").expect("the file for skipped tests");
+    testing::skip(&format!("etcd::tests::{test}"), reason);
 }
 
 /// `host:port` of the server for tests, or a record that there is none.

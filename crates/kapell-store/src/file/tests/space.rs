@@ -1,7 +1,7 @@
 //! Disks that are full or broken.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io::{self};
 use std::process::Command;
 
 use super::*;
@@ -9,6 +9,7 @@ use crate::file::desk::Desk;
 use crate::file::job;
 use crate::file::recover::OnDisk;
 use crate::file::writer::Writer;
+use crate::testing;
 
 /// A small file system in memory, unmounted when it is dropped.
 struct Small(TempDir);
@@ -23,7 +24,7 @@ impl Small {
         if mounted.is_ok_and(|output| output.status.success()) {
             return Some(Self(dir));
         }
-        skip(test, "a file system cannot be mounted here");
+        testing::skip(test, "a file system cannot be mounted here");
         None
     }
 }
@@ -32,13 +33,6 @@ impl Drop for Small {
     fn drop(&mut self) {
         assert!(Command::new("umount").arg(self.0.path()).status().unwrap().success());
     }
-}
-
-/// Reports that a test could not run here, so that it does not count as passed.
-fn skip(test: &str, reason: &str) {
-    let Some(path) = std::env::var_os("KAPELL_TEST_SKIPS") else { return };
-    let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
-    writeln!(file, "SKIP {test}: {reason}").unwrap();
 }
 
 #[tokio::test]

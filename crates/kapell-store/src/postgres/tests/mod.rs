@@ -6,9 +6,7 @@ mod racing;
 mod url;
 mod watching;
 
-use std::fs::OpenOptions;
 use std::hash::{BuildHasher, RandomState};
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +19,7 @@ use super::Postgres;
 use crate::model::{Fence, Key, Raise, Shard};
 use crate::open::How;
 use crate::store::Shards;
+use crate::testing;
 
 const LIMIT: Duration = Duration::from_secs(10);
 const LEASE: Option<Duration> = Some(Duration::from_secs(20));
@@ -145,11 +144,8 @@ async fn raised(store: &Postgres) -> Fence {
 /// What the environment says; if it says nothing the test is reported as skipped.
 fn variable(test: &str, name: &str) -> Option<String> {
     let value = std::env::var(name).ok();
-    if value.is_none()
-        && let Some(path) = std::env::var_os("KAPELL_TEST_SKIPS")
-    {
-        let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
-        writeln!(file, "SKIP postgres::{test}: {name} is not set").unwrap();
+    if value.is_none() {
+        testing::skip(&format!("postgres::{test}"), &format!("{name} is not set"));
     }
     value
 }

@@ -93,21 +93,8 @@ pub(super) fn lrp(guid: &str, index: u32, state: ActualState, cell: Option<&str>
 pub(super) fn task(guid: &str, state: TaskState) -> Task {
     let definition =
         format!(r#"{{"task_guid":"{guid}","domain":"d","action":{{"run":{{"path":"true"}}}}}}"#);
-    Task {
-        definition: serde_json::from_str(&definition).unwrap(),
-        instance_guid: "i".into(),
-        state,
-        cell_id: None,
-        failed: false,
-        failure_reason: String::new(),
-        result: String::new(),
-        exit_code: None,
-        placement_error: None,
-        created_at: Timestamp(1),
-        since: Timestamp(1),
-        first_completed_at: None,
-        version: 1,
-    }
+    let definition = serde_json::from_str(&definition).unwrap();
+    Task { state, ..Task::pending(definition, "i".into(), Timestamp(1)) }
 }
 
 struct Fixed(VecDeque<Next>);

@@ -2,7 +2,6 @@
 
 use hyper::header::HeaderName;
 use kapell_api::v1::EventView;
-use kapell_core::seat::Epoch;
 use kapell_node::board::{EventId, Next};
 
 use super::super::answer::{self, Answer, Problem};
@@ -14,21 +13,12 @@ use super::call::Call;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-pub(super) fn show(id: EventId) -> String {
-    format!("{}-{}", id.epoch, id.number)
-}
-
-pub(super) fn parse(text: &str) -> Option<EventId> {
-    let (epoch, number) = text.split_once('-')?;
-    Some(EventId { epoch: Epoch(epoch.parse().ok()?), number: number.parse().ok()? })
-}
-
 pub(super) fn events(call: &Call, tools: &Tools) -> Result<Answer, Box<Problem>> {
     // A browser that comes back sends the header, and the query that it began with.
     let header = call.headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
     let text = header.filter(|text| !text.is_empty()).or_else(|| call.query.get("after"));
     let wrong = |text: &str| bad(&format!("`{text}` is no id of an event"), "after");
-    let after = text.map(|text| parse(text).ok_or_else(|| wrong(text))).transpose()?;
+    let after = text.map(|text| EventId::parse(text).ok_or_else(|| wrong(text))).transpose()?;
     let place = tools.stream()?;
     let watcher = call.desk.events(after);
     Ok(answer::event_stream(Body::fed(|pipe| async move {
@@ -50,9 +40,9 @@ pub(super) fn frame(next: Next) -> String {
     let view = match next {
         Next::Event(id, event) => {
             let name = event.name().to_owned();
-            EventView { id: show(id), name, event: Some((*event).clone()) }
+            EventView { id: id.to_string(), name, event: Some((*event).clone()) }
         }
-        Next::Gap(id) => EventView { id: show(id), name: "gap".to_owned(), event: None },
+        Next::Gap(id) => EventView { id: id.to_string(), name: "gap".to_owned(), event: None },
     };
     let data = serde_json::to_string(&view).unwrap_or_else(|_| "{}".to_owned());
     format!("id: {}\nevent: {}\ndata: {data}\n\n", view.id, view.name)

@@ -15,7 +15,6 @@ use super::super::body::Body;
 use super::super::desk::{Desk, look};
 use super::super::query::bad;
 use super::call::Call;
-use super::events::show;
 use super::refusal::{EVENT_ID, domain, missing};
 
 type Answered = Result<Answer, Box<Problem>>;
@@ -84,7 +83,7 @@ fn list<K: Send + Sync + 'static>(
 
 /// Taken before anything is read, so that no event is missed after it.
 fn seen(call: &Call) -> String {
-    show(call.desk.last_event())
+    call.desk.last_event().to_string()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it is a route like the others")]

@@ -10,6 +10,7 @@ use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use kapell_core::board::CellPresence;
+use kapell_core::causes::chain;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -17,7 +18,6 @@ use tokio::time::timeout;
 
 use super::super::answer::Problem;
 use super::super::dial::{Target, dial};
-use super::super::forward::chain;
 use super::super::place::Place;
 use super::super::site::Tools;
 
