@@ -10,6 +10,7 @@ mod bench;
 mod command;
 mod error;
 mod scratch;
+mod sim;
 mod soak;
 mod suites;
 mod tidy;
@@ -32,7 +33,10 @@ usage: cargo xtask COMMAND
                                     measure seats and stores beside raw calls of the same clients
   bench platform [--json] [--smoke]
                                     measure `kapell up` beside the parts that it is made of
-  soak [--minutes N] [--seed S]     long randomised rounds, recorded in docs/soak.md
+  sim --seed N [--trace]            replay one simulated platform
+  sim --minutes M [--seed N]        simulate platforms for a while
+  soak [--minutes N] [--seed S] [--only PART]
+                                    long randomised rounds, recorded in docs/soak.md
   backends up|down|status [NAME…]   servers that tests run against
 ";
 
@@ -77,6 +81,10 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench", "platform", options @ ..] => {
             let options = bench::Options::parse(options)?;
             bench::platform::run(&Workspace::load()?, options)
+        }
+        ["sim", options @ ..] => {
+            let options = sim::Options::parse(options)?;
+            sim::run(&Workspace::load()?, &options)
         }
         ["soak", options @ ..] => {
             let options = soak::Options::parse(options)?;

@@ -1,42 +1,76 @@
 //! `cargo xtask soak`: the randomised tests, for much longer, with the outcome on record.
 
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::backends::Session;
 use crate::command;
 use crate::error::{Error, Result, failed};
+use crate::sim;
 use crate::workspace::Workspace;
 
 const PAGE: &str = "docs/soak.md";
 const HEAD: &str =
     "| commit | date | seed | rounds | duration | result |\n|---|---|---|---|---|---|\n";
-const DEFAULT_ROUNDS: u64 = 1000;
+const DEFAULT_MINUTES: u64 = 5;
 /// A round is a workflow that is killed and resumed, a few hundred milliseconds.
 const ROUNDS_PER_MINUTE: u64 = 200;
 const PROPERTY_CASES: &str = "20000";
+/// What the simulator of platforms says at its end, before how many there were.
+const WORLDS: &str = "worlds: ";
+
+/// One kind of long rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    name: &'static str,
+    does: Does,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// Tests that take the number of rounds from their environment.
+    Tests { arguments: &'static str, heavy: bool },
+    /// Simulated platforms, for as long as told.
+    Worlds,
+}
+
+const fn tests(name: &'static str, arguments: &'static str, heavy: bool) -> Part {
+    Part { name, does: Does::Tests { arguments, heavy } }
+}
+
+const PARTS: &[Part] = &[
+    tests("core", "test --locked --release --no-fail-fast -p kapell-core", false),
+    tests("workflows", "test --locked --no-fail-fast -p kapell soak_", false),
+    tests("hosts", "test --locked --no-fail-fast -p kapell-sim -- --skip fleet::", false),
+    Part { name: "fleet", does: Does::Worlds },
+    tests("leadership", "test --locked --no-fail-fast -p kapell leadership::", true),
+    tests("platform", "test --locked --no-fail-fast -p kapell platform::", true),
+];
 
 /// How long to soak, and from which seed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    rounds: u64,
+    minutes: u64,
     seed: Option<u64>,
+    /// One part alone.
+    only: Option<Part>,
 }
 
 impl Options {
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
-        let mut options = Self { rounds: DEFAULT_ROUNDS, seed: None };
+        let mut options = Self { minutes: DEFAULT_MINUTES, seed: None, only: None };
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            let value = words.next().and_then(|value| value.parse::<u64>().ok());
-            match (*word, value) {
-                ("--minutes", Some(minutes @ 1..)) => {
-                    options.rounds = minutes.saturating_mul(ROUNDS_PER_MINUTE);
-                }
+            let value = words.next().copied().unwrap_or_default();
+            let number = value.parse::<u64>().ok();
+            match (*word, number) {
+                ("--minutes", Some(minutes @ 1..)) => options.minutes = minutes,
                 ("--seed", Some(seed)) => options.seed = Some(seed),
                 ("--minutes" | "--seed", _) => {
                     return Err(Error::Usage(format!("soak: {word} needs a number")));
                 }
+                ("--only", _) => options.only = Some(part(value)?),
                 _ => return Err(Error::Usage(format!("soak: unknown option `{word}`"))),
             }
         }
@@ -44,38 +78,42 @@ impl Options {
     }
 }
 
+fn part(name: &str) -> Result<Part> {
+    PARTS.iter().find(|part| part.name == name).copied().ok_or_else(|| {
+        let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        Error::Usage(format!("soak: `{name}` is no part: {}", names.join(", ")))
+    })
+}
+
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let seed = options.seed.unwrap_or_else(seed_from_time);
-    let rounds = options.rounds.to_string();
-    println!("soak: seed {seed}, {rounds} rounds");
+    let parts = options.only.as_ref().map_or(PARTS, std::slice::from_ref);
+    println!("soak: seed {seed}, {} min", options.minutes);
     let commit = command::commit(&workspace.root);
     let start = Instant::now();
     let mut failures = Vec::new();
+    let mut rounds = Vec::new();
     let servers = ["etcd", "etcd-tls", "postgres"];
-    let session = Session::begin(&servers)?;
-    // What a round is differs: a seed of the simulation takes as long as a killed workflow.
-    let heavy = ["leadership", "platform"];
-    let heavy_rounds = (options.rounds / 50).max(3).to_string();
-    for (name, arguments) in [
-        ("kapell-core", "test --locked --release --no-fail-fast -p kapell-core"),
-        ("kapell", "test --locked --no-fail-fast -p kapell soak_"),
-        ("kapell-sim", "test --locked --no-fail-fast -p kapell-sim"),
-        ("leadership", "test --locked --no-fail-fast -p kapell leadership::"),
-        ("platform", "test --locked --no-fail-fast -p kapell platform::"),
-    ] {
-        let mut cargo = command::cargo(&workspace.root);
-        cargo
-            .args(arguments.split(' '))
-            .env("KAPELL_SOAK_ROUNDS", if heavy.contains(&name) { &heavy_rounds } else { &rounds })
-            .env("KAPELL_SOAK_SLEEP_S", "60")
-            .env("KAPELL_SIM_SEEDS", &rounds)
-            .env("KAPELL_SIM_SCHEDULES", options.rounds.saturating_mul(20).to_string())
-            .envs(session.environment(&servers))
-            .env("KAPELL_SOAK_SEED", seed.to_string())
-            .env("PROPTEST_RNG_SEED", seed.to_string())
-            .env("PROPTEST_CASES", PROPERTY_CASES);
-        if !command::succeeds(&mut cargo)? {
-            failures.push(name);
+    let is_tests = |part: &Part| matches!(part.does, Does::Tests { .. });
+    let session =
+        if parts.iter().any(is_tests) { Session::begin(&servers)? } else { Session::default() };
+    if parts.iter().any(is_tests) {
+        rounds.push((options.minutes * ROUNDS_PER_MINUTE).to_string());
+    }
+    for part in parts {
+        let passed = match part.does {
+            Does::Tests { arguments, heavy } => {
+                let mut cargo = long_tests(workspace, options, seed, arguments, heavy);
+                command::succeeds(cargo.envs(session.environment(&servers)))?
+            }
+            Does::Worlds => {
+                let (passed, count) = worlds(workspace, options.minutes, seed)?;
+                rounds.push(format!("{count} worlds"));
+                passed
+            }
+        };
+        if !passed {
+            failures.push(part.name);
         }
     }
     session.end();
@@ -84,11 +122,45 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     } else {
         format!("FAILED: {}", failures.join(", "))
     };
-    let (date, duration) = (command::today(), show(start.elapsed()));
+    let (date, duration, rounds) = (command::today(), show(start.elapsed()), rounds.join(", "));
     let row = format!("| {commit} | {date} | {seed} | {rounds} | {duration} | {result} |\n");
     print!("\n{HEAD}{row}");
     record(workspace, &row)?;
     if failures.is_empty() { Ok(()) } else { Err(Error::Reported) }
+}
+
+fn long_tests(
+    workspace: &Workspace,
+    options: &Options,
+    seed: u64,
+    arguments: &str,
+    heavy: bool,
+) -> Command {
+    let rounds = options.minutes * ROUNDS_PER_MINUTE;
+    // What a round is differs: a seed of the simulation takes as long as a killed workflow.
+    let own_rounds = if heavy { (rounds / 50).max(3) } else { rounds };
+    let mut cargo = command::cargo(&workspace.root);
+    cargo
+        .args(arguments.split(' '))
+        .env("KAPELL_SOAK_ROUNDS", own_rounds.to_string())
+        .env("KAPELL_SOAK_SLEEP_S", "60")
+        .env("KAPELL_SIM_SEEDS", rounds.to_string())
+        .env("KAPELL_SIM_SCHEDULES", rounds.saturating_mul(20).to_string())
+        .env("KAPELL_SOAK_SEED", seed.to_string())
+        .env("PROPTEST_RNG_SEED", seed.to_string())
+        .env("PROPTEST_CASES", PROPERTY_CASES);
+    cargo
+}
+
+/// Whether all rules held, and in how many worlds.
+fn worlds(workspace: &Workspace, minutes: u64, from: u64) -> Result<(bool, u64)> {
+    let mut program = sim::program(workspace, &sim::Options::Many { minutes, from });
+    let mut count = 0;
+    let passed = command::tee(&mut program, |line| {
+        let told = line.strip_prefix(WORLDS).and_then(|rest| rest.split(',').next());
+        count = told.and_then(|text| text.trim().parse().ok()).unwrap_or(count);
+    })?;
+    Ok((passed, count))
 }
 
 fn seed_from_time() -> u64 {
@@ -125,11 +197,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_minutes_and_seed() {
-        assert_eq!(Options::parse(&[]).unwrap(), Options { rounds: 1000, seed: None });
+    fn reads_minutes_seed_and_part() {
+        let minutes = DEFAULT_MINUTES;
+        assert_eq!(Options::parse(&[]).unwrap(), Options { minutes, seed: None, only: None });
         let options = Options::parse(&["--seed", "7", "--minutes", "10"]).unwrap();
-        assert_eq!(options, Options { rounds: 2000, seed: Some(7) });
+        assert_eq!(options, Options { minutes: 10, seed: Some(7), only: None });
+        let options = Options::parse(&["--only", "fleet"]).unwrap();
+        assert_eq!(options.only.unwrap().does, Does::Worlds);
         assert!(matches!(Options::parse(&["--minutes"]), Err(Error::Usage(_))));
+        assert!(matches!(Options::parse(&["--only", "other"]), Err(Error::Usage(_))));
         assert!(matches!(Options::parse(&["--hours", "1"]), Err(Error::Usage(_))));
     }
 

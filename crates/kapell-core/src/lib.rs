@@ -13,6 +13,7 @@ pub mod journal;
 pub mod log;
 pub mod manifest;
 pub mod percent;
+pub mod planted;
 pub mod rep;
 pub mod seams;
 pub mod seat;

@@ -22,6 +22,9 @@ use report::{Check, Done, Report};
 use skip::Skip;
 use table::{Part, SUITES, Suite};
 
+/// For how long platforms are simulated.
+const SIM_SECONDS: &str = "120";
+
 /// How much of the tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -153,6 +156,7 @@ impl Run<'_> {
         let commands: Vec<Command> = self.test_commands(suite, &["--no-fail-fast"]).collect();
         for mut tests in commands {
             tests.env(skip::VARIABLE, &skips).envs(session.environment(suite.backends));
+            tests.env("KAPELL_SIM_SECONDS", SIM_SECONDS);
             let failed_before = counts.failed;
             let ok = command::tee(&mut tests, |line| {
                 counts += Counts::parse(line).unwrap_or_default();

@@ -57,6 +57,9 @@ const fn all(crates: &'static [&'static str]) -> Part {
 const LEADERSHIP: &str = "leadership::";
 const WITH_LEADERSHIP: Part = Part { crates: &["kapell"], filter: Filter::Only(LEADERSHIP) };
 const PLATFORM: &str = "platform::";
+const FLEET: &str = "fleet::";
+const WITH_FLEET: Part = Part { crates: &["kapell-sim"], filter: Filter::Only(FLEET) };
+const WITHOUT_FLEET: Part = Part { crates: &["kapell-sim"], filter: Filter::ExceptAll(&[FLEET]) };
 const WITH_PLATFORM: Part = Part { crates: &["kapell"], filter: Filter::Only(PLATFORM) };
 const WORKFLOWS: Part =
     Part { crates: &["kapell"], filter: Filter::ExceptAll(&[LEADERSHIP, PLATFORM]) };
@@ -66,8 +69,8 @@ const WORKFLOWS: Part =
 pub(crate) const SUITES: &[Suite] = &[
     Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-api", "kapell-shim", "kapell-backend", "xtask"])], budget: minutes(3), quick: true, backends: &[] },
     Suite { name: "workflows",  parts: &[WORKFLOWS], budget: minutes(3), quick: true, backends: &[] },
-    Suite { name: "leadership", parts: &[all(&["kapell-store", "kapell-node", "kapell-sim"]), WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
-    Suite { name: "platform",   parts: &[WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
+    Suite { name: "leadership", parts: &[all(&["kapell-store", "kapell-node"]), WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
+    Suite { name: "platform",   parts: &[WITH_FLEET, WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
 ];
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::planted::Planted;
+
 /// How the board waits and when it gives up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -22,6 +24,9 @@ pub struct Settings {
     pub most_crashes: u32,
     /// Having run for so long, an instance's crashes are forgotten.
     pub crash_reset: Duration,
+    /// How many containers may be starting at once on all cells together; without it, as many as like.
+    pub in_flight_starts: Option<u32>,
+    pub planted: Planted,
 }
 
 impl Default for Settings {
@@ -40,6 +45,8 @@ impl Default for Settings {
             longest_crash_wait: seconds(16 * 60),
             most_crashes: 200,
             crash_reset: seconds(5 * 60),
+            in_flight_starts: None,
+            planted: Planted::default(),
         }
     }
 }

@@ -1,6 +1,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use kapell_core::planted::Planted;
+
 /// Users that cells give to containers, each cell some of them.
 pub const OWN_USERS: Range<u32> = 300_000..4_396_000;
 
@@ -41,6 +43,7 @@ pub struct CellSettings {
     /// How long logs of a key without a container are kept.
     pub log_age: Duration,
     pub prune_every: Duration,
+    pub planted: Planted,
 }
 
 impl Default for CellSettings {
@@ -67,6 +70,7 @@ impl Default for CellSettings {
             log_keys: 1_000,
             log_age: seconds(24 * 60 * 60),
             prune_every: seconds(10 * 60),
+            planted: Planted::default(),
         }
     }
 }

@@ -1,0 +1,80 @@
+//! Bugs on purpose, to see that the simulator would notice them.
+//!
+//! Without the feature `planted` there are none: [`Planted::has`] is then always false.
+
+/// A bug that can be planted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flaw {
+    /// The board lets happen what follows from a change before the change is committed.
+    EffectsBeforeCommit,
+    /// A commit that is fenced off is sent again with the fence that stands.
+    UnfencedCommit,
+    /// A commit whose outcome is not known is taken for done.
+    UnknownIsDone,
+    /// A new leader takes a cell that it has not heard of for lost.
+    NoPresenceGrace,
+    /// A completion callback is called without first resolving the task.
+    TwoCallers,
+    /// Convergence stops what nobody desires also in domains that are not fresh.
+    StaleDomainStops,
+    /// A task whose cell is lost is started again.
+    LostTaskStartsAgain,
+    /// Instances of a lost cell are left where they are.
+    NoRescue,
+    /// A cell does what any leader says, also a deposed one.
+    OldEpochHeeded,
+    /// A cell starts a task before the board has answered that it may.
+    TaskStartsUnasked,
+    /// A cell takes more work than it has room for.
+    CapacityForgotten,
+    /// An evacuating cell lets its instances go at once.
+    NoTwin,
+    /// A cell keeps a container although its instance runs on another cell.
+    SecondInstanceKept,
+    /// A container of a deleted task is taken for one of the new task of the same name.
+    NamesakeMistaken,
+}
+
+impl Flaw {
+    pub const ALL: [Self; 14] = [
+        Self::EffectsBeforeCommit,
+        Self::UnfencedCommit,
+        Self::UnknownIsDone,
+        Self::NoPresenceGrace,
+        Self::TwoCallers,
+        Self::StaleDomainStops,
+        Self::LostTaskStartsAgain,
+        Self::NoRescue,
+        Self::OldEpochHeeded,
+        Self::TaskStartsUnasked,
+        Self::CapacityForgotten,
+        Self::NoTwin,
+        Self::SecondInstanceKept,
+        Self::NamesakeMistaken,
+    ];
+}
+
+/// Which bug is planted, if any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Planted {
+    #[cfg(feature = "planted")]
+    flaw: Option<Flaw>,
+}
+
+impl Planted {
+    #[cfg(feature = "planted")]
+    pub const fn only(flaw: Flaw) -> Self {
+        Self { flaw: Some(flaw) }
+    }
+
+    #[cfg(feature = "planted")]
+    pub fn has(self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
+    }
+
+    #[cfg(not(feature = "planted"))]
+    #[expect(clippy::unused_self, reason = "with the feature it is used")]
+    pub const fn has(self, _flaw: Flaw) -> bool {
+        false
+    }
+}

@@ -1,0 +1,34 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kapell_core::board::{CellId, InstanceGuid, Records, Resources};
+
+use super::fact::Process;
+use super::plan::Plan;
+
+/// A machine with its agent, as it really is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Machine {
+    pub(super) capacity: Resources,
+    pub(super) zone: String,
+    /// Whether it runs at all, and whether its agent does.
+    pub(super) is_up: bool,
+    pub(super) has_agent: bool,
+    /// It was told to evacuate.
+    pub(super) evacuating: bool,
+}
+
+/// The world as it really is, which nobody in it knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) plan: &'a Plan,
+    /// The one true time.
+    pub(super) now: Duration,
+    /// What the store holds, of all shards together.
+    pub(super) records: &'a Records,
+    /// What runs on machines.
+    pub(super) running: &'a BTreeMap<InstanceGuid, Process>,
+    pub(super) machines: &'a BTreeMap<CellId, Machine>,
+    /// Since when nothing has gone wrong and nobody has asked for anything, if that is so.
+    pub(super) calm_since: Option<Duration>,
+}
