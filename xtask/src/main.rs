@@ -13,6 +13,7 @@ mod scratch;
 mod sim;
 mod soak;
 mod suites;
+mod tables;
 mod tidy;
 mod tools;
 mod workspace;
@@ -26,6 +27,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   tidy                              check dependency arrows, limits, banned calls, coverage
+  tables                            write docs/tables anew, from the code
   test [quick]                      fmt, clippy, tidy and every test suite
   bench workflow [--json] [--smoke] [--rounds N]
                                     measure `kapell process` beside the floor, make and ninja
@@ -68,6 +70,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
             Ok(())
         }
         ["tidy"] => tidy::run(&Workspace::load()?),
+        ["tables"] => tables::run(&Workspace::load()?),
         ["test"] => suites::run(&Workspace::load()?, suites::Extent::Full),
         ["test", "quick"] => suites::run(&Workspace::load()?, suites::Extent::Quick),
         ["bench", "workflow", options @ ..] => {

@@ -18,5 +18,6 @@ pub mod rep;
 pub mod seams;
 pub mod seat;
 pub mod source;
+pub mod tables;
 pub mod workflow;
 pub mod yaml;

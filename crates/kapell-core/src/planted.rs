@@ -73,7 +73,6 @@ impl Planted {
     }
 
     #[cfg(not(feature = "planted"))]
-    #[expect(clippy::unused_self, reason = "with the feature it is used")]
     pub const fn has(self, _flaw: Flaw) -> bool {
         false
     }

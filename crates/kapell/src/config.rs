@@ -83,7 +83,7 @@ macro_rules! time {
     };
 }
 
-const KEYS: [Key; 22] = [
+const KEYS: [Key; 23] = [
     Key {
         name: "state_dir",
         set: |config, text| {
@@ -161,10 +161,34 @@ const KEYS: [Key; 22] = [
     time!("kick_task", board.kick_task),
     time!("pending_task", board.pending_task),
     time!("completed_task", board.completed_task),
-    time!("evacuation_timeout", board.evacuation),
+    Key {
+        name: "evacuation_timeout",
+        set: |config, text| {
+            let time = parse_duration(text).filter(|time| !time.is_zero());
+            config.board.evacuation = time.ok_or("a duration such as 30s")?;
+            // A twin lasts for as long as its cell has to move it.
+            config.cell.evacuation = config.board.evacuation;
+            Ok(())
+        },
+        show: |config| show_duration(config.board.evacuation),
+    },
     time!("crash_wait", board.crash_wait),
     time!("longest_crash_wait", board.longest_crash_wait),
     time!("crash_reset", board.crash_reset),
+    Key {
+        name: "in_flight_starts",
+        set: |config, text| {
+            let most = text.parse().ok().filter(|&most: &u32| most > 0);
+            config.board.in_flight_starts = match text {
+                "none" => None,
+                _ => Some(most.ok_or("a number above 0, or none")?),
+            };
+            Ok(())
+        },
+        show: |config| {
+            config.board.in_flight_starts.map_or_else(|| "none".to_owned(), |most| most.to_string())
+        },
+    },
     time!("cell_poll", cell.poll_every),
     time!("cell_poll_evacuating", cell.evacuating_poll_every),
     time!("reservation_expiry", cell.reservation),
@@ -359,97 +383,4 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn load(file: Option<&str>, env: &[(&str, &str)], flag: Option<&str>) -> Result<Config, Error> {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("config.yaml");
-        if let Some(text) = file {
-            std::fs::write(&path, text).unwrap();
-        }
-        Config::load(file.map(|_| path.as_path()), flag.map(Path::new), |name| {
-            env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
-        })
-    }
-
-    #[test]
-    fn a_url_is_shown_without_its_password() {
-        for (url, shown) in [
-            ("postgres://u:p@h/d", "postgres://u:…@h/d"),
-            ("postgres://u:p?@q@h/d?schema=s", "postgres://u:…@h/d?schema=s"),
-            ("postgres://u@h/d?password=p@q&schema=s", "postgres://u@h/d?schema=s"),
-            ("postgres://u@h/d?password=p", "postgres://u@h/d"),
-            ("postgres://u@h/d?password_file=f", "postgres://u@h/d?password_file=f"),
-            ("etcd://h:1", "etcd://h:1"),
-            ("file:/a?b", "file:/a?b"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
-        let error = load(None, &[("KAPELL_STORE", "redis://u:p@h")], None).unwrap_err();
-        assert!(error.to_string().starts_with("$KAPELL_STORE is `redis://u:…@h`, but"), "{error}");
-    }
-
-    #[test]
-    fn environment_goes_before_file_and_flag_before_both() {
-        let file = Some("workers: 2\nstate_dir: /a\ngrace: 3s\n");
-        let config =
-            load(file, &[("KAPELL_WORKERS", "7"), ("KAPELL_STATE_DIR", "/b")], Some("/c")).unwrap();
-        assert_eq!(config.workers, Some(7));
-        assert_eq!(config.state_dir, Path::new("/c"));
-        assert_eq!(config.grace, Duration::from_secs(3));
-        let origins: Vec<_> =
-            config.entries().into_iter().map(|(name, _, origin)| (name, origin)).collect();
-        assert_eq!(origins[0], ("state_dir", "--state-dir".to_owned()));
-        assert_eq!(origins[2], ("workers", "$KAPELL_WORKERS".to_owned()));
-        assert!(origins[3].1.ends_with("config.yaml"));
-        assert_eq!(origins[1], ("logger", "default".to_owned()));
-    }
-
-    #[test]
-    fn bad_settings_are_all_reported_with_their_place() {
-        let Err(Error::File(bad)) = load(Some("wrokers: 2\ngrace: soon\n"), &[], None) else {
-            panic!()
-        };
-        let text: Vec<_> = bad.problems.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            text,
-            [
-                "1:1: unknown setting `wrokers` (did you mean `workers`?)",
-                "2:8: `soon` is no value of `grace` (write a duration such as 10s)",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_bad_variable_is_named() {
-        let error = load(None, &[("KAPELL_WORKERS", "many")], None).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "$KAPELL_WORKERS is `many`, but must be a number from 1 to 10000"
-        );
-    }
-
-    #[test]
-    fn state_lives_below_home_unless_told_otherwise() {
-        let config = load(None, &[("HOME", "/h")], None).unwrap();
-        assert_eq!(config.state_dir, Path::new("/h/.local/state/kapell"));
-        let config = load(None, &[("HOME", "/h"), ("XDG_STATE_HOME", "/s")], None).unwrap();
-        assert_eq!(config.state_dir, Path::new("/s/kapell"));
-        assert!(!config.state_dir_is_exposed);
-        let config = load(None, &[], None).unwrap();
-        assert!(config.state_dir_is_exposed && config.flags.is_empty());
-        let config = load(None, &[("KAPELL_STATE_DIR", "there")], None).unwrap();
-        assert!(!config.state_dir_is_exposed);
-        assert_eq!(config.state_dir, path::absolute("there").unwrap());
-        let config = load(None, &[("KAPELL_STATE_DIR", "there")], Some("flag")).unwrap();
-        assert_eq!(config.flags, [("--state-dir", PathBuf::from("flag"))]);
-    }
-
-    #[test]
-    fn an_empty_variable_is_not_set() {
-        let empty = ["KAPELL_CONFIG", "KAPELL_STATE_DIR", "KAPELL_WORKERS", "KAPELL_GRACE"];
-        let config = load(None, &empty.map(|name| (name, "")), None).unwrap();
-        assert!(config.entries().iter().all(|(_, _, origin)| origin == "default"), "{config:?}");
-    }
-}
+mod tests;

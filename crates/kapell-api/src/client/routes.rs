@@ -11,7 +11,8 @@ use super::call::{Answer, Call};
 use super::streams::Source;
 use super::{Client, Error, Events, Logs};
 use crate::v1::{
-    CellView, DomainUpdate, DomainView, EPOCH, EVENT_ID, Endpoint, Explanation, LogQuery,
+    CellView, DomainUpdate, DomainView, EPOCH, EVENT_ID, Endpoint, Explanation, LogQuery, Plan,
+    Wishes,
 };
 
 /// What stands there, and the last event that it includes.
@@ -122,6 +123,15 @@ impl Client {
 
     pub async fn openapi(&self) -> Result<Value, Error> {
         self.ask(Call::get("/v1/openapi.json")).await
+    }
+
+    /// What applying this would come to. Nothing changes, so it may be sent twice.
+    pub async fn plan(&self, wishes: &Wishes) -> Result<Plan, Error> {
+        self.ask(Call::post("/v1/plan").json(wishes).repeatable(true)).await
+    }
+
+    pub async fn explain_process(&self, process_guid: &str) -> Result<Explanation, Error> {
+        self.ask(Call::get(path(&["explain", "lrp", process_guid]))).await
     }
 
     pub async fn explain_lrp(&self, process_guid: &str, index: u32) -> Result<Explanation, Error> {

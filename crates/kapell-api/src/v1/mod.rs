@@ -1,5 +1,6 @@
 //! Version 1. What is desired and what is there are the types of `kapell_core::board`.
 
+use kapell_core::board::explain::Input;
 use kapell_core::board::request::{Refusal, Report};
 use kapell_core::board::{
     ActualLrp, CellPresence, CellState, DesiredLrp, Event, InstanceGuid, LrpKey, NetInfo, Task,
@@ -91,17 +92,30 @@ pub struct EventView {
     pub event: Option<Event>,
 }
 
-/// `GET /v1/explain/lrp/{process_guid}/{index}`, `GET /v1/explain/task/{task_guid}`, `GET /v1/explain/cell/{cell_id}`
+/// `GET /v1/explain/lrp/{process_guid}`, `GET /v1/explain/lrp/{process_guid}/{index}`, `GET /v1/explain/task/{task_guid}`, `GET /v1/explain/cell/{cell_id}`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     pub subject: String,
     /// One sentence.
     pub summary: String,
+    /// The rule that applies, by its name.
+    #[serde(default)]
+    pub rule: String,
     /// What it follows from, one fact a line.
     pub facts: Vec<String>,
+    /// The values that the rule goes by.
+    #[serde(default)]
+    pub inputs: Vec<Input>,
+    /// What would change it, the most likely first.
+    #[serde(default)]
+    pub remedies: Vec<String>,
+    /// When the board tries again by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try_at: Option<Timestamp>,
 }
+
+/// `POST /v1/plan`, answered with a [`Plan`].
+pub use kapell_core::board::plan::{Plan, Wishes};
 
 // Between cells and the board.
 

@@ -39,6 +39,62 @@ pub enum ActualState {
 impl ActualState {
     pub const ALL: [Self; 4] = [Self::Unclaimed, Self::Claimed, Self::Running, Self::Crashed];
 
+    /// Every step an instance may take. It can be removed in any state.
+    ///
+    /// RUNNING comes after any other: a container that runs is told to the board, whatever that thought.
+    pub const fn next(self) -> &'static [Self] {
+        match self {
+            Self::Unclaimed => &[Self::Claimed, Self::Running],
+            Self::Claimed => &[Self::Unclaimed, Self::Running, Self::Crashed],
+            Self::Running => &[Self::Unclaimed, Self::Claimed, Self::Crashed],
+            Self::Crashed => &[Self::Unclaimed, Self::Running],
+        }
+    }
+
+    /// What makes an instance take a step that [`ActualState::next`] has; nothing for any other.
+    pub const fn cause(self, to: Self) -> Option<&'static str> {
+        let cause = match self {
+            Self::Unclaimed => match to {
+                Self::Claimed => "the cell that won the auction claims it",
+                Self::Running => "a cell has a container of it that runs already",
+                Self::Unclaimed | Self::Crashed => return None,
+            },
+            Self::Claimed => match to {
+                Self::Unclaimed => {
+                    "its cell gives it up or is lost, or it crashes for one of the first times"
+                }
+                Self::Running => "its container is ready, or that of another cell is",
+                Self::Crashed => "it crashes once more than is restarted at once",
+                Self::Claimed => return None,
+            },
+            Self::Running => match to {
+                Self::Unclaimed => {
+                    "its cell is evacuated or lost, or it crashes for one of the first times"
+                }
+                Self::Claimed => {
+                    "its cell has only a reservation or a container that is being started"
+                }
+                Self::Crashed => "it crashes once more than is restarted at once",
+                Self::Running => return None,
+            },
+            Self::Crashed => match to {
+                Self::Unclaimed => "its wait is over: convergence restarts it",
+                Self::Running => "a cell has a container of it that runs after all",
+                Self::Claimed | Self::Crashed => return None,
+            },
+        };
+        Some(cause)
+    }
+
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Unclaimed => "waits for a cell",
+            Self::Claimed => "a cell is starting it",
+            Self::Running => "a cell runs it, and it can be reached",
+            Self::Crashed => "it ended and is on no cell; it is waited with before the next start",
+        }
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unclaimed => "UNCLAIMED",

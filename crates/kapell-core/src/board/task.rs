@@ -53,6 +53,52 @@ pub enum TaskState {
 impl TaskState {
     pub const ALL: [Self; 4] = [Self::Pending, Self::Running, Self::Completed, Self::Resolving];
 
+    /// Every step a task may take. It is removed when it is RESOLVING, or COMPLETED for too long.
+    pub const fn next(self) -> &'static [Self] {
+        match self {
+            Self::Pending => &[Self::Running, Self::Completed],
+            Self::Running | Self::Resolving => &[Self::Completed],
+            Self::Completed => &[Self::Resolving],
+        }
+    }
+
+    /// What makes a task take a step that [`TaskState::next`] has; nothing for any other.
+    pub const fn cause(self, to: Self) -> Option<&'static str> {
+        let cause = match self {
+            Self::Pending => match to {
+                Self::Running => "the cell that reserved room for it asks to start it",
+                Self::Completed => {
+                    "it is cancelled, fits no cell, waited too long, or its cell could not start it"
+                }
+                Self::Pending | Self::Resolving => return None,
+            },
+            Self::Running => match to {
+                Self::Completed => {
+                    "its container ended, its cell is lost or was evacuated for too long, or it is cancelled"
+                }
+                Self::Pending | Self::Running | Self::Resolving => return None,
+            },
+            Self::Completed => match to {
+                Self::Resolving => "somebody deletes it, or the board is about to call back",
+                Self::Pending | Self::Running | Self::Completed => return None,
+            },
+            Self::Resolving => match to {
+                Self::Completed => "whoever resolved it did not finish",
+                Self::Pending | Self::Running | Self::Resolving => return None,
+            },
+        };
+        Some(cause)
+    }
+
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Pending => "waits for a cell",
+            Self::Running => "a cell runs it",
+            Self::Completed => "it is over, failed or not",
+            Self::Resolving => "somebody is being told, or deletes it",
+        }
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "PENDING",

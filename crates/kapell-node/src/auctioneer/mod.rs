@@ -14,6 +14,7 @@ use std::time::Duration;
 use kapell_core::seams::Moment;
 
 use crate::board::Board;
+pub(crate) use round::Field;
 use round::Round;
 pub(crate) use starts::{Start, Starts};
 
@@ -42,6 +43,11 @@ pub(crate) async fn run(board: Board) {
         }
         last = Some(board.clock().now());
     }
+}
+
+/// Asks every cell how it stands, as a round does.
+pub(crate) async fn ask_cells(board: &Board) -> Field {
+    Round::default().ask_cells(board).await
 }
 
 /// Why a batch is begun.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kapell_api::v1::{LrpWork, TaskWork, Work, WorkAnswer};
 use kapell_core::auction::{self, place};
+use kapell_core::board::placement::{NO_ANSWER, NO_CELL};
 use kapell_core::board::{
     ActualState, CellId, CellPresence, CellState, LrpKey, Request, TaskGuid, TaskState,
 };
@@ -22,9 +23,6 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// How many cells are asked at once.
 const AT_ONCE: usize = 64;
 
-const NO_CELL: &str = "found no compatible cells: no cell is present";
-const NO_ANSWER: &str = "unable to communicate to compatible cells";
-
 /// What lasts from round to round.
 #[derive(Debug, Default)]
 pub(super) struct Round {
@@ -39,9 +37,10 @@ pub(super) struct Outcome {
 }
 
 /// How the cells stand.
-struct Field {
-    cells: BTreeMap<CellId, CellPresence>,
-    states: Vec<CellState>,
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) cells: BTreeMap<CellId, CellPresence>,
+    pub(crate) states: Vec<CellState>,
     /// Every cell that is there has said how it stands, and no more are expected: what fits
     /// nowhere here fits nowhere.
     whole: bool,
@@ -71,7 +70,7 @@ impl Round {
         outcome
     }
 
-    async fn ask_cells(&mut self, board: &Board) -> Field {
+    pub(super) async fn ask_cells(&mut self, board: &Board) -> Field {
         let now = board.clock().now();
         self.silent.retain(|_, until| now < *until);
         let all = board.takers();

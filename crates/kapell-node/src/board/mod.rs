@@ -17,6 +17,7 @@ mod lanes;
 mod load;
 mod meters;
 mod orders;
+mod plan;
 mod presence;
 mod service;
 mod sheet;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use kapell_api::v1::{CellRecords, CellView, RecordsWanted, Welcome};
+use kapell_core::board::plan::{Plan, Wishes};
 use kapell_core::board::{CellId, CellPresence, Records, Reply, Request, Settings};
 use kapell_node::board::{Board, Declined, EventId, Next, Subscription};
 use kapell_node::link::LinkError;
@@ -25,6 +26,8 @@ pub(crate) trait Desk: fmt::Debug + Send + Sync {
     fn records(&self, cell_id: &CellId, wanted: &RecordsWanted) -> CellRecords;
     async fn ask(&self, request: Request) -> Result<Reply, Declined>;
     async fn evacuate(&self, cell_id: &CellId) -> Result<(), LinkError>;
+    /// What applying this would come to. Nothing changes.
+    async fn plan(&self, wishes: &Wishes) -> Plan;
 }
 
 #[async_trait]
@@ -85,6 +88,10 @@ impl Desk for Board {
 
     async fn evacuate(&self, cell_id: &CellId) -> Result<(), LinkError> {
         Self::evacuate(self, cell_id).await
+    }
+
+    async fn plan(&self, wishes: &Wishes) -> Plan {
+        Self::plan(self, wishes).await
     }
 }
 

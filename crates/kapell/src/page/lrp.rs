@@ -4,7 +4,9 @@ use kapell_core::board::{ActualLrp, ActualState, DesiredLrp, LrpKey, ProcessGuid
 use kapell_core::seams::Timestamp;
 
 use super::counts::MOST_ROWS;
-use super::parts::{action, age, code_fact, fact, lrp_state, megabytes, names, span, spoken};
+use super::parts::{
+    action, age, code_fact, fact, lrp_state, megabytes, names, reasons, span, spoken,
+};
 use super::table::Column::Always;
 use super::table::{end, section};
 use super::{Html, html};
@@ -119,9 +121,7 @@ fn why(desk: &dyn Desk, key: LrpKey, now: Timestamp) -> Html {
     let Some(why) = explain(desk, &Subject::Lrp(key), now) else { return out };
     let summary = why.summary.strip_prefix(&format!("{name} ")).unwrap_or(&why.summary);
     html!(out; "<details data-key=\"" (name) "\"><summary>" {spoken(summary)} "</summary><ul>");
-    for fact in &why.facts {
-        html!(out; "<li>" {spoken(fact)} "</li>");
-    }
+    reasons(&mut out, &why);
     if let Some(at) = why.next_try_at.filter(|at| *at > now) {
         html!(out; "<li>next try in " (span(at.0 - now.0)) "</li>");
     }

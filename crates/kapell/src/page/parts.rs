@@ -1,5 +1,6 @@
 //! What several pages show.
 
+use kapell_api::v1::Explanation;
 use kapell_core::board::{Action, ActualState, EnvVar, Run, TaskState};
 use kapell_core::seams::Timestamp;
 
@@ -41,6 +42,17 @@ pub(super) fn spoken(text: &str) -> Html {
         }
     }
     out
+}
+
+/// The rule behind something, what it follows from and what would change it: the items of a list.
+pub(super) fn reasons(out: &mut Html, why: &Explanation) {
+    html!(out; "<li>Rule: " {spoken(&why.rule)} "</li>");
+    for fact in &why.facts {
+        html!(out; "<li>" {spoken(fact)} "</li>");
+    }
+    for remedy in &why.remedies {
+        html!(out; "<li>To change it: " {spoken(remedy)} "</li>");
+    }
 }
 
 /// So much of so much.

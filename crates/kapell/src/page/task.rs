@@ -3,7 +3,7 @@
 use kapell_core::board::{Task, TaskGuid};
 use kapell_core::seams::Timestamp;
 
-use super::parts::{action, age, code_fact, fact, megabytes, names, spoken, task_state};
+use super::parts::{action, age, code_fact, fact, megabytes, names, reasons, spoken, task_state};
 use super::{Html, html};
 use crate::http::{Desk, Subject, explain};
 
@@ -18,9 +18,7 @@ pub(super) fn render(desk: &dyn Desk, guid: &TaskGuid, now: Timestamp) -> Option
     );
     if let Some(why) = explain(desk, &Subject::Task(guid.clone()), now) {
         html!(out; "<section><h2>Why</h2><p>" {spoken(&why.summary)} "</p><ul>");
-        for fact in &why.facts {
-            html!(out; "<li>" {spoken(fact)} "</li>");
-        }
+        reasons(&mut out, &why);
         html!(out; "</ul></section>\n");
     }
     if !task.result.is_empty() {

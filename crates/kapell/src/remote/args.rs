@@ -14,6 +14,8 @@ use crate::cli::{duration, name_and_value};
 pub(crate) enum Command {
     /// Have what files say: long-running processes (kind: lrp) and tasks (kind: task)
     Apply(Apply),
+    /// Say what applying files would come to: what would run where, and what would not fit
+    Plan(Plan),
     /// Look at and change long-running processes
     Lrp(Lrp),
     /// Run work once, and look at it
@@ -80,6 +82,17 @@ pub(crate) struct Apply {
     /// Say what would happen, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// A file, a directory of .yaml, .yml and .json files, or `-` for standard input
+    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) show: Shown,
 }
 
 #[derive(Debug, Args)]
@@ -290,7 +303,7 @@ pub(crate) struct Events {
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) reach: Reach,
-    /// lrp/GUID/INDEX, task/GUID or cell/ID
+    /// lrp/GUID/INDEX, lrp/GUID, task/GUID or cell/ID
     #[arg(add = ArgValueCompleter::new(ids(Kind::Explain)))]
     pub(crate) what: Target,
     #[command(flatten)]

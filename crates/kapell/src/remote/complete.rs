@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Domain,
     /// Instances and tasks that write.
     Logs,
-    /// Instances, tasks and cells, each with its kind.
+    /// Processes, instances, tasks and cells, each with its kind.
     Explain,
     Any,
 }
@@ -91,7 +91,7 @@ async fn ask(kind: Kind, client: &Client) -> Result<Vec<String>, Error> {
             let all = [lrps(client).await?, instances(client).await?];
             all.concat().into_iter().chain(under("task", tasks(client).await?)).collect()
         }
-        Kind::Explain => under("lrp", instances(client).await?)
+        Kind::Explain => under("lrp", [lrps(client).await?, instances(client).await?].concat())
             .chain(under("task", tasks(client).await?))
             .chain(under("cell", cells(client).await?))
             .collect(),

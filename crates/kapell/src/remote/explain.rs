@@ -1,13 +1,12 @@
 //! `kapell explain`
 
-use anyhow::bail;
 use kapell_api::client::Client;
 use kapell_api::v1::Explanation;
 
 use super::args::{Explain, Output};
 use super::show::{data, to_value};
 use super::target::Target;
-use super::text::{long, now};
+use super::text::{long, now, time};
 use crate::logger::Style;
 use crate::logger::style::{Colour, clean};
 use crate::print;
@@ -17,12 +16,10 @@ pub(crate) async fn run(args: &Explain, client: &Client) -> anyhow::Result<u8> {
         Target::Lrp { process_guid, index: Some(index) } => {
             client.explain_lrp(process_guid, *index).await?
         }
-        Target::Lrp { process_guid, index: None } => {
-            bail!("which instance? write lrp/{process_guid}/0")
-        }
+        Target::Lrp { process_guid, index: None } => client.explain_process(process_guid).await?,
         Target::Task(guid) => client.explain_task(guid).await?,
         Target::Cell(id) => client.explain_cell(id).await?,
-        Target::Domain(name) => bail!("see `kapell domain list` for `{name}`"),
+        Target::Domain(name) => anyhow::bail!("see `kapell domain list` for `{name}`"),
     };
     print(&match args.show.output {
         Output::Text => show(&explanation),
@@ -38,12 +35,26 @@ fn show(explanation: &Explanation) -> String {
         style.paint(Colour::Bold, &clean(&explanation.subject)),
         clean(&explanation.summary)
     );
+    let mut line = |mark: &str, text: &str| {
+        out.push_str(&format!("  {} {}\n", style.paint(Colour::Dim, mark), clean(text)));
+    };
+    if !explanation.rule.is_empty() {
+        line("rule:", &explanation.rule);
+    }
     for fact in &explanation.facts {
-        out.push_str(&format!("  {} {}\n", style.paint(Colour::Dim, "·"), clean(fact)));
+        line("·", fact);
+    }
+    if !explanation.inputs.is_empty() {
+        let inputs: Vec<String> =
+            explanation.inputs.iter().map(|it| format!("{}={}", it.name, it.value)).collect();
+        line("goes by:", &inputs.join(", "));
+    }
+    for remedy in &explanation.remedies {
+        line("to change it:", remedy);
     }
     if let Some(at) = explanation.next_try_at {
         let wait = u64::try_from(at.0.saturating_sub(now().0)).unwrap_or(0);
-        out.push_str(&format!("  next try in {}\n", long(wait)));
+        out.push_str(&format!("  next try in {}, at {}\n", long(wait), time(at)));
     }
     out
 }

@@ -7,11 +7,13 @@ mod complete;
 mod domain;
 mod events;
 mod explain;
+mod files;
 mod filter;
 mod follower;
 mod logs;
 mod lrp;
 mod lrp_run;
+mod plan;
 mod reach;
 mod show;
 mod sign;
@@ -44,6 +46,7 @@ const FAILED: u8 = 1;
 pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
     let reach = match &command {
         Command::Apply(args) => &args.reach,
+        Command::Plan(args) => &args.reach,
         Command::Lrp(args) => &args.reach,
         Command::Task(args) => &args.reach,
         Command::Domain(args) => &args.reach,
@@ -71,6 +74,7 @@ pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
 async fn perform(command: Command, client: &Client) -> anyhow::Result<u8> {
     match command {
         Command::Apply(args) => apply::run(&args, client).await,
+        Command::Plan(args) => plan::run(&args, client).await,
         Command::Lrp(args) => lrp::run(args.command, client).await,
         Command::Task(args) => task::run(args.command, client).await,
         Command::Domain(args) => domain::run(args.command, client).await,

@@ -125,6 +125,7 @@ evacuation_timeout    10m00s      default
 crash_wait            30.0s       default
 longest_crash_wait    16m00s      default
 crash_reset           5m00s       default
+in_flight_starts      none        default
 cell_poll             30.0s       default
 cell_poll_evacuating  10.0s       default
 reservation_expiry    1m00s       default

@@ -99,7 +99,7 @@ pub(super) fn stepped(
     instance: Option<&InstanceKey>,
     now: Timestamp,
 ) -> ActualLrp {
-    debug_assert_ne!(lrp.state, to, "a step leads to another state");
+    debug_assert!(lrp.state.next().contains(&to), "{:?} to {to:?}", lrp.state);
     lrp.since = now;
     lrp.state = to;
     lrp.instance_guid = instance.map(|instance| instance.instance_guid.clone());

@@ -243,6 +243,7 @@ impl Step<'_, '_> {
 
     fn step_task(&mut self, mut task: Task, to: TaskState) -> Task {
         if task.state != to {
+            debug_assert!(task.state.next().contains(&to), "{:?} to {to:?}", task.state);
             task.since = self.now;
         }
         task.state = to;

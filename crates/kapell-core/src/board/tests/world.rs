@@ -49,6 +49,7 @@ impl World {
     }
 
     pub(super) fn ask(&mut self, request: &Request) -> Result<Verdict, Refusal> {
+        let before = self.records.clone();
         let group = BTreeMap::new();
         let mut draft = Draft::new(&self.records, &group);
         let decided = decide(&mut draft, request, self.now, &self.settings);
@@ -62,6 +63,7 @@ impl World {
         for lrp in self.records.instances.values().chain(self.records.evacuating.values()) {
             assert!(lrp.is_consistent(), "{lrp:?}");
         }
+        super::steps::all_are_legal(&before, &self.records);
         decided
     }
 

@@ -2,6 +2,7 @@ mod commits;
 mod effects;
 mod fakes;
 mod hub;
+mod plan;
 mod presence;
 mod queues;
 mod takeover;

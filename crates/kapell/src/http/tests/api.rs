@@ -255,9 +255,18 @@ async fn it_is_explained_why() {
     let why = host.get("/v1/explain/lrp/web/0").await.json();
     assert_eq!(why["subject"], "lrp/web/0");
     assert!(why["summary"].as_str().unwrap().contains("insufficient resources: memory"), "{why}");
+    assert_eq!(why["rule"], "auction: what fits on no cell is carried over to the next batch");
+    let inputs = why["inputs"].as_array().unwrap();
+    assert!(inputs.iter().any(|it| it["name"] == "state" && it["value"] == "UNCLAIMED"), "{why}");
+    assert!(why["remedies"][0].as_str().unwrap().contains("memory"), "{why}");
+    assert!(why["next_try_at"].is_i64(), "{why}");
+    let whole = host.get("/v1/explain/lrp/web").await.json();
+    assert_eq!(whole["subject"], "lrp/web");
+    assert!(whole["facts"][0].as_str().unwrap().starts_with("web/0 waits for a cell"), "{whole}");
     assert_eq!(host.get("/v1/explain/task/t").await.json()["subject"], "task/t");
     assert_eq!(host.get("/v1/explain/cell/c1").await.json()["subject"], "cell/c1");
     for path in [
+        "/v1/explain/lrp/no",
         "/v1/explain/lrp/no/0",
         "/v1/explain/lrp/web/x",
         "/v1/explain/task/no",

@@ -1,13 +1,14 @@
 //! A board that shows what it is given and answers what it is told.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use kapell_api::v1::{CellRecords, CellView, RecordsWanted, Welcome};
+use kapell_core::board::plan::{self, Cells, Plan, Wishes};
 use kapell_core::board::{
-    ActualLrp, ActualState, CellId, CellPresence, DesiredLrp, NetInfo, PortMapping, Records, Reply,
-    Request, Resources, Settings, Task, TaskState,
+    ActualLrp, ActualState, CellId, CellPresence, CellState, DesiredLrp, NetInfo, PortMapping,
+    Records, Reply, Request, Resources, Settings, Task, TaskState,
 };
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
@@ -27,6 +28,8 @@ pub(super) struct FakeDesk {
     pub(super) events: Mutex<Vec<Next>>,
     pub(super) evacuated: Mutex<Vec<CellId>>,
     pub(super) trouble: Mutex<Option<String>>,
+    /// How its cells stand when it plans.
+    pub(super) states: Mutex<Vec<CellState>>,
 }
 
 impl FakeDesk {
@@ -174,5 +177,20 @@ impl Desk for FakeDesk {
     async fn evacuate(&self, cell_id: &CellId) -> Result<(), LinkError> {
         self.evacuated.lock().unwrap().push(cell_id.clone());
         Ok(())
+    }
+
+    async fn plan(&self, wishes: &Wishes) -> Plan {
+        let (now, settings) = (Timestamp(1000), Settings::default());
+        let records = self.records.lock().unwrap();
+        let lrps = wishes.lrps.iter().map(|lrp| {
+            let keeps = wishes.keep_instances.contains(&lrp.process_guid);
+            plan::of_lrp(&records, lrp, keeps, now, &settings)
+        });
+        let tasks = wishes.tasks.iter().map(|it| plan::of_task(&records, it, now, &settings));
+        let outlines = lrps.chain(tasks).collect();
+        let known = wishes.lrps.iter().map(|it| &it.process_guid).collect();
+        let waiting = plan::waiting(&records, &known, &BTreeSet::new());
+        let states = self.states.lock().unwrap().clone();
+        plan::drawn(outlines, waiting, Cells { states, silent: Vec::new() })
     }
 }

@@ -10,6 +10,7 @@ mod limits;
 mod logs;
 mod openapi;
 mod pages;
+mod plan;
 mod query;
 mod sessions;
 mod shown;

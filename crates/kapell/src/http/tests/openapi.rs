@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use kapell_core::board::plan::{Cells, drawn};
+
 use super::super::v1::routes;
 use super::*;
 
@@ -72,7 +74,19 @@ fn schemas_name_the_fields_that_are_there() {
     let schemas = &document["components"]["schemas"];
     let task = desk::task("t", kapell_core::board::TaskState::Running);
     let lrp = desk::lrp("w", 0, kapell_core::board::ActualState::Running, Some("c"));
+    let explained = kapell_api::v1::Explanation {
+        subject: String::new(),
+        summary: String::new(),
+        rule: String::new(),
+        facts: Vec::new(),
+        inputs: Vec::new(),
+        remedies: Vec::new(),
+        next_try_at: Some(Timestamp(1)),
+    };
+    let plan = drawn(Vec::new(), Vec::new(), Cells::default());
     let samples = [
+        ("Explanation", serde_json::to_value(explained).unwrap()),
+        ("Plan", serde_json::to_value(plan).unwrap()),
         ("ActualLrp", serde_json::to_value(lrp).unwrap()),
         ("Task", serde_json::to_value(task).unwrap()),
     ];

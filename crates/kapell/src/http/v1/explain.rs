@@ -5,8 +5,13 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use kapell_api::v1::Explanation;
-use kapell_core::board::explain::{self as rules, CellFacts, Explained, InstanceFacts};
-use kapell_core::board::{CellId, Domain, Freshness, LrpKey, TaskGuid};
+use kapell_core::board::explain::{
+    self as rules, CellFacts, Explained, InstanceFacts, ProcessFacts, TaskFacts,
+};
+use kapell_core::board::{
+    ActualLrp, ActualState, CellId, CellPresence, DesiredLrp, Domain, Freshness, LrpKey,
+    ProcessGuid, TaskGuid,
+};
 use kapell_core::seams::Timestamp;
 
 use super::super::answer::{self, Answer, Problem};
@@ -14,9 +19,15 @@ use super::super::desk::{Desk, look};
 use super::call::Call;
 use super::refusal::missing;
 
+/// The state of a cell that this leader has not heard of.
+const AWAITED: &str = "awaited";
+/// Of how many instances of a process it is told why each is as it is.
+const MOST_TOLD: usize = 20;
+
 /// What is to be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
+    Process(ProcessGuid),
     Lrp(LrpKey),
     Task(TaskGuid),
     Cell(CellId),
@@ -25,23 +36,66 @@ pub(crate) enum Subject {
 /// Explains it; nothing if nobody knows of it.
 pub(crate) fn explain(desk: &dyn Desk, subject: &Subject, now: Timestamp) -> Option<Explanation> {
     let (name, explained) = match subject {
+        Subject::Process(guid) => (format!("lrp/{guid}"), whole(desk, guid, now)?),
         Subject::Lrp(key) => (format!("lrp/{key}"), instance(desk, key, now)?),
-        Subject::Task(guid) => {
-            let (present, settings) = (present(desk), desk.settings());
-            let explained = look(desk, guid.as_str(), |records| {
-                let task = records.tasks.get(guid)?;
-                Some(rules::task(task, &present, now, &settings))
-            });
-            (format!("task/{guid}"), explained??)
-        }
+        Subject::Task(guid) => (format!("task/{guid}"), of_task(desk, guid, now)?),
         Subject::Cell(id) => (format!("cell/{id}"), of_cell(desk, id)?),
     };
-    let Explained { summary, facts, next_try_at } = explained;
-    Some(Explanation { subject: name, summary, facts, next_try_at })
+    let Explained { summary, rule, facts, inputs, remedies, next_try_at } = explained;
+    Some(Explanation { subject: name, summary, rule, facts, inputs, remedies, next_try_at })
 }
 
-fn present(desk: &dyn Desk) -> BTreeSet<CellId> {
-    desk.cells().into_iter().map(|cell| cell.presence.cell_id).collect()
+/// The cells that there are or may be, and what those that are there say of themselves.
+fn cells(desk: &dyn Desk) -> (BTreeSet<CellId>, Vec<CellPresence>) {
+    let views = desk.cells();
+    let known = views.iter().map(|view| view.presence.cell_id.clone()).collect();
+    let there = views.into_iter().filter(|view| view.state != AWAITED).map(|view| view.presence);
+    (known, there.collect())
+}
+
+fn of_task(desk: &dyn Desk, guid: &TaskGuid, now: Timestamp) -> Option<Explained> {
+    let (present, cells) = cells(desk);
+    let settings = desk.settings();
+    let explained = look(desk, guid.as_str(), |records| {
+        let task = records.tasks.get(guid)?;
+        let about = TaskFacts { task, present: &present, cells: &cells };
+        Some(rules::task(&about, now, &settings))
+    });
+    explained?
+}
+
+fn whole(desk: &dyn Desk, guid: &ProcessGuid, now: Timestamp) -> Option<Explained> {
+    let found: (Option<DesiredLrp>, Vec<ActualLrp>) = look(desk, guid.as_str(), |records| {
+        (records.desired.get(guid).cloned(), records.instances_of(guid).cloned().collect())
+    })?;
+    let (desired, instances) = found;
+    if desired.is_none() && instances.is_empty() {
+        return None;
+    }
+    let is_settled = |lrp: &ActualLrp| {
+        lrp.state == ActualState::Running && desired.as_ref().is_some_and(|it| it.wants_this(lrp))
+    };
+    let mut indices: BTreeSet<u32> =
+        (0..desired.as_ref().filter(|it| !it.removing).map_or(0, |it| it.instances)).collect();
+    for lrp in &instances {
+        if is_settled(lrp) {
+            indices.remove(&lrp.index);
+        } else {
+            indices.insert(lrp.index);
+        }
+    }
+    let told = indices.iter().take(MOST_TOLD).filter_map(|index| {
+        instance(desk, &LrpKey { process_guid: guid.clone(), index: *index }, now)
+    });
+    let unsettled: Vec<Explained> = told.collect();
+    let more = u32::try_from(indices.len().saturating_sub(MOST_TOLD)).unwrap_or(u32::MAX);
+    Some(rules::process(&ProcessFacts {
+        guid,
+        desired: desired.as_ref(),
+        instances: &instances,
+        unsettled: &unsettled,
+        more,
+    }))
 }
 
 fn instance(desk: &dyn Desk, key: &LrpKey, now: Timestamp) -> Option<Explained> {
@@ -63,28 +117,31 @@ fn instance(desk: &dyn Desk, key: &LrpKey, now: Timestamp) -> Option<Explained> 
     let freshness: Option<Freshness> = domain.and_then(|domain| {
         look(desk, domain.as_str(), |records| records.domains.get(&domain).cloned()).flatten()
     });
+    let (present, cells) = cells(desk);
     let about = InstanceFacts {
         key,
         desired: desired.as_ref(),
         instance: lrp.as_ref(),
         evacuating: twin.as_ref(),
         domain: freshness.as_ref(),
-        present: &present(desk),
+        present: &present,
+        cells: &cells,
     };
     Some(rules::instance(&about, now, &desk.settings()))
 }
 
 fn of_cell(desk: &dyn Desk, id: &CellId) -> Option<Explained> {
     let view = desk.cells().into_iter().find(|cell| cell.presence.cell_id == *id)?;
-    let awaited = view.state == "awaited";
-    Some(rules::cell(&CellFacts {
+    let awaited = view.state == AWAITED;
+    let about = CellFacts {
         cell_id: id,
         presence: Some(&view.presence).filter(|_| !awaited),
         awaited,
         heard_ago: view.heard_ms_ago.map(Duration::from_millis),
         lrps: view.lrps,
         tasks: view.tasks,
-    }))
+    };
+    Some(rules::cell(&about, &desk.settings()))
 }
 
 type Answered = Result<Answer, Box<Problem>>;
@@ -92,6 +149,11 @@ type Answered = Result<Answer, Box<Problem>>;
 fn answer(call: &Call, subject: &Subject, what: &str, name: &str) -> Answered {
     let explained = explain(&*call.desk, subject, call.now).ok_or_else(|| missing(what, name))?;
     Ok(answer::value(StatusCode::OK, &explained))
+}
+
+pub(super) fn process(call: &Call) -> Answered {
+    let guid = Subject::Process(call.id("process_guid"));
+    answer(call, &guid, "process", call.params.get("process_guid"))
 }
 
 pub(super) fn lrp(call: &Call) -> Answered {

@@ -7,6 +7,7 @@ mod explain;
 mod lists;
 mod logs;
 mod openapi;
+mod plan;
 mod refusal;
 mod table;
 mod upstream;
@@ -99,11 +100,13 @@ impl Api {
             Op::Records => cells::records(call).await,
             Op::Events => events::events(&call, &self.tools),
             Op::Endpoints => lists::endpoints(&call),
+            Op::ExplainProcess => explain::process(&call),
             Op::ExplainLrp => explain::lrp(&call),
             Op::ExplainTask => explain::task(&call),
             Op::ExplainCell => explain::cell(&call),
             Op::LogsOfLrp => logs::answer(&call, LogSource::lrp(&call)?, &self.upstream).await,
             Op::LogsOfTask => logs::answer(&call, LogSource::task(&call), &self.upstream).await,
+            Op::Plan => plan::plan(call, &*self.ids).await,
             Op::OpenApi => Ok(answer::value(StatusCode::OK, &openapi::document())),
         }
     }

@@ -26,18 +26,20 @@ pub(super) enum Op {
     Records,
     Events,
     Endpoints,
+    ExplainProcess,
     ExplainLrp,
     ExplainTask,
     ExplainCell,
     LogsOfLrp,
     LogsOfTask,
+    Plan,
     OpenApi,
 }
 
 impl Op {
-    /// Whether it takes more than others: what a cell says of all its containers.
+    /// Whether it takes more than others: what a cell says of all its containers, and whole files.
     pub(super) fn is_bulk(self) -> bool {
-        matches!(self, Self::Report | Self::Records)
+        matches!(self, Self::Report | Self::Records | Self::Plan)
     }
 }
 
@@ -89,6 +91,8 @@ pub(super) const ROUTES: &[Route<Op>] = {
         taking(route(Post, "/v1/cells/{cell_id}/records", Op::Records, One("CellRecords"), "For cells: asks what the board knows about containers"), "RecordsWanted"),
         with(route(Get, "/v1/events", Op::Events, Events, "Streams what changes; resumes after the id in `Last-Event-ID` or `after`"), &["after"]),
         route(Get, "/v1/endpoints/{process_guid}", Op::Endpoints, Many("Endpoint"), "Lists where running instances listen"),
+        taking(route(Post, "/v1/plan", Op::Plan, One("Plan"), "Says what applying something would come to, and changes nothing"), "Wishes"),
+        route(Get, "/v1/explain/lrp/{process_guid}", Op::ExplainProcess, One("Explanation"), "Says why the instances of a process are as they are"),
         route(Get, "/v1/explain/lrp/{process_guid}/{index}", Op::ExplainLrp, One("Explanation"), "Says why an instance is as it is"),
         route(Get, "/v1/explain/task/{task_guid}", Op::ExplainTask, One("Explanation"), "Says why a task is as it is"),
         route(Get, "/v1/explain/cell/{cell_id}", Op::ExplainCell, One("Explanation"), "Says why a cell is as it is"),

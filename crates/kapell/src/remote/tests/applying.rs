@@ -1,7 +1,8 @@
 use kapell_core::board::DesiredLrp;
 use kapell_core::manifest::{Document, read};
 
-use super::super::apply::{Source, Step, compare, complaints, find_doubles};
+use super::super::apply::{Step, compare};
+use super::super::files::{Source, complaints, find_doubles};
 
 fn lrp(more: &str) -> DesiredLrp {
     let text = format!("{{process_guid: web, domain: d, action: {{run: {{path: x}}}}{more}}}");

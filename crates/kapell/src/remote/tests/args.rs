@@ -28,6 +28,8 @@ fn commands_are_taken_as_people_write_them() {
         "logs -f --tail 10 --timestamps web/0",
         "events -f -o json --after 3-7",
         "explain lrp/web/2",
+        "explain lrp/web",
+        "plan -f a.yaml -f - -o json",
         "wait task/x --timeout 5s",
         "completions bash",
     ] {

@@ -207,11 +207,24 @@ fn it_is_explained_why_things_are_as_they_are() {
     site.all_run("web", 1);
     let why = site.kapell(&["explain", "lrp/web/0"]).expect(0);
     why.stdout_has("lrp/web/0: ").stdout_has("local");
+    why.stdout_has("rule: as desired: nothing is to be done").stdout_has("state=RUNNING");
     let same = parsed(&site.kapell(&["explain", "web/0", "-o", "json"]).expect(0));
     assert_eq!(same["subject"], "lrp/web/0");
+    assert_eq!(same["rule"], "as desired: nothing is to be done");
+    site.kapell(&["lrp", "run", "huge", "--memory", "4000000000", "--", "true"]).expect(0);
+    site.explains("lrp/huge/0", "insufficient resources: memory");
+    let why = site.kapell(&["explain", "lrp/huge/0"]).expect(0);
+    why.stdout_has("rule: auction: what fits on no cell is carried over to the next batch")
+        .stdout_has("memory_mb=4000000000")
+        .stdout_has("to change it: start a cell with at least 4000000000 MB of memory")
+        .stdout_has("next try in ");
+    let json = parsed(&site.kapell(&["explain", "huge/0", "-o", "json"]).expect(0));
+    assert!(json["next_try_at"].is_i64() && json["remedies"].is_array(), "{json}");
     site.kapell(&["explain", "cell/local"]).expect(0).stdout_has("cell/local: ");
     site.kapell(&["explain", "task/none"]).expect(1).stderr_has("there is no task `none`");
-    site.kapell(&["explain", "lrp/web"]).expect(1).stderr_has("which instance? write lrp/web/0");
+    let whole = site.kapell(&["explain", "lrp/web"]).expect(0);
+    whole.stdout_has("lrp/web: of `web` 1 of 1 desired instance run");
+    site.kapell(&["explain", "lrp/none"]).expect(1).stderr_has("there is no process `none`");
     site.kapell(&["explain", "lrp/web/x"]).expect(2).stderr_has("`x` is no index");
 }
 

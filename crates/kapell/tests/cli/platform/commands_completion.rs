@@ -48,7 +48,7 @@ fn bash_completes_commands_and_ids() {
     is(&["kapell", "domain", "set", "a"], &["apps"]);
     is(&["kapell", "cells", "evacuate", "l"], &["local"]);
     is(&["kapell", "logs", "web-o"], &["web-one", "web-one/0"]);
-    is(&["kapell", "explain", "lrp/web-t"], &["lrp/web-two/0"]);
+    is(&["kapell", "explain", "lrp/web-t"], &["lrp/web-two", "lrp/web-two/0"]);
     is(&["kapell", "wait", "task/"], &["task/nightly"]);
     is(&["kapell", "lrp", "show", "nobody"], &[]);
 }

@@ -87,9 +87,15 @@ fn tasks_are_listed_cancelled_and_deleted() {
     let all = parsed(&site.kapell(&["task", "ls", "-o", "json"]).expect(0));
     assert_eq!(all.as_array().map(Vec::len), Some(2));
     site.kapell(&["task", "list", "-o", "yaml"]).expect(0).stdout_has("task_guid: long");
-    site.kapell(&["task", "delete", "long"]).expect(1);
+    let early = site.kapell(&["task", "delete", "long"]).expect(1);
+    early.stderr_has(
+        "error: only a COMPLETED task can be deleted: `long` is RUNNING on cell `local`",
+    );
     site.kapell(&["task", "cancel", "long"]).expect(0).stderr_has("long cancelled");
-    site.kapell(&["task", "cancel", "long"]).expect(1);
+    let late = site.kapell(&["task", "cancel", "long"]).expect(1);
+    late.stderr_has(
+        "error: task `long` cannot be cancelled: it is already COMPLETED on cell `local`",
+    );
     let gone = site.kapell(&["task", "rm", "long", "short"]).expect(0);
     gone.stderr_has("long deleted").stderr_has("short deleted");
     site.kapell(&["task", "show", "long"]).expect(1).stderr_has("there is no task `long`");

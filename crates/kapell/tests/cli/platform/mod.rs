@@ -12,6 +12,7 @@ mod chance;
 mod commands;
 mod commands_completion;
 mod commands_logs;
+mod commands_plan;
 mod commands_reach;
 mod commands_screen;
 mod commands_task;

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 pub(super) fn all() -> Map<String, Value> {
     let mut all = Map::new();
-    for group in [common(), actions(), desired(), instances(), tasks(), cells(), reports()] {
+    for group in [common(), actions(), desired(), instances(), tasks(), cells(), reports(), plans()]
+    {
         if let Value::Object(group) = group {
             all.extend(group);
         }
@@ -70,6 +71,8 @@ fn common() -> Value {
         ]),
         "Explanation": object(3, &[
             ("subject", text()), ("summary", text()), ("facts", list(&text())), ("next_try_at", of("Timestamp")),
+            ("rule", text()), ("remedies", list(&text())),
+            ("inputs", list(&object(2, &[("name", text()), ("value", text())]))),
         ]),
         "LogEvent": object(3, &[
             ("at", of("Timestamp")), ("stream", json!({ "enum": ["stdout", "stderr", "kapell"] })), ("text", text()),
@@ -216,6 +219,32 @@ fn cells() -> Value {
             ("epoch", count()), ("instances", list(&of("ActualLrp"))), ("evacuating", list(&of("ActualLrp"))),
             ("tasks", list(&of("Task"))),
         ]),
+    })
+}
+
+fn plans() -> Value {
+    let steps =
+        json!({ "enum": ["create", "scale_up", "scale_down", "update", "unchanged", "refused"] });
+    json!({
+        "Wishes": strict(0, &[
+            ("lrps", list(&of("DesiredLrp"))), ("tasks", list(&of("TaskDefinition"))),
+            ("keep_instances", json!({
+                "type": "array", "items": of("Id"),
+                "description": "Of these processes as many instances stay as there are, if they stand.",
+            })),
+        ]),
+        "Plan": object(5, &[
+            ("fits", flag()), ("wishes", list(&of("PlannedWish"))), ("units", list(&of("PlannedUnit"))),
+            ("stops", list(&of("PlannedStop"))), ("silent", list(&of("Id"))),
+        ]),
+        "PlannedWish": object(4, &[
+            ("subject", text()), ("step", steps), ("before", count()), ("after", count()),
+            ("fields", list(&text())), ("reason", text()),
+        ]),
+        "PlannedUnit": object(3, &[
+            ("subject", text()), ("wished", flag()), ("waits", flag()), ("cell_id", of("Id")), ("reason", text()),
+        ]),
+        "PlannedStop": object(1, &[("subject", text()), ("cell_id", of("Id"))]),
     })
 }
 

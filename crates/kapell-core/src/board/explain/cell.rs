@@ -1,0 +1,91 @@
+use std::time::Duration;
+
+use super::{Explained, counted, input, span};
+use crate::board::cell::CellPresence;
+use crate::board::ids::CellId;
+use crate::board::settings::Settings;
+
+/// All that is known of a cell.
+#[derive(Debug, Clone, Copy)]
+pub struct CellFacts<'a> {
+    pub cell_id: &'a CellId,
+    /// What it last said of itself, if it is present.
+    pub presence: Option<&'a CellPresence>,
+    /// It is known from records only, and this leader still gives it time to report.
+    pub awaited: bool,
+    pub heard_ago: Option<Duration>,
+    /// Instances and tasks that the board has on it.
+    pub lrps: u32,
+    pub tasks: u32,
+}
+
+/// Explains a cell.
+pub fn cell(about: &CellFacts<'_>, settings: &Settings) -> Explained {
+    let id = about.cell_id;
+    let ttl = span(settings.presence_ttl);
+    let (summary, rule, remedies) = match about.presence {
+        None if about.awaited => (
+            format!("cell `{id}` is known from records and has not reported to this leader yet"),
+            format!("presence: a new leader waits {ttl} for every cell that records name"),
+            vec![format!("start cell `{id}`, or wait until its work is started elsewhere")],
+        ),
+        None => (
+            format!("cell `{id}` is not present"),
+            format!("presence: a cell that is not heard of for {ttl} is lost"),
+            vec![format!("start cell `{id}`")],
+        ),
+        Some(presence) if presence.evacuating => (
+            format!("cell `{id}` is being evacuated: it takes no new work"),
+            "evacuation: its instances move to other cells, its tasks end, and then it ends"
+                .to_owned(),
+            vec![
+                "start another cell, if its instances find no room".to_owned(),
+                format!("start cell `{id}` again once it has ended"),
+            ],
+        ),
+        Some(_) => (
+            format!("cell `{id}` is present and takes work"),
+            format!("presence: it is there for as long as it is heard of every {ttl}"),
+            vec![format!("move its work elsewhere: kapell cells evacuate {id}")],
+        ),
+    };
+    let mut inputs = vec![
+        input("present", &about.presence.is_some()),
+        input("presence_ttl", &ttl),
+        input("instances", &about.lrps),
+        input("tasks", &about.tasks),
+    ];
+    inputs.extend(about.heard_ago.map(|ago| input("heard_ago", &span(ago))));
+    if let Some(presence) = about.presence {
+        inputs.push(input("evacuating", &presence.evacuating));
+        inputs.push(input("memory_mb", &presence.capacity.memory_mb));
+        inputs.push(input("disk_mb", &presence.capacity.disk_mb));
+        inputs.push(input("containers", &presence.capacity.containers));
+    }
+    Explained { summary, rule, facts: facts(about), inputs, remedies, next_try_at: None }
+}
+
+fn facts(about: &CellFacts<'_>) -> Vec<String> {
+    let mut facts = vec![format!(
+        "the board has {} and {} on it",
+        counted(about.lrps, "instance"),
+        counted(about.tasks, "task")
+    )];
+    facts.extend(about.heard_ago.map(|ago| format!("it was last heard of {} ago", span(ago))));
+    if let Some(presence) = about.presence {
+        let all = presence.capacity;
+        facts.push(format!(
+            "it has {} MB of memory, {} MB of disk, room for {} containers",
+            all.memory_mb, all.disk_mb, all.containers
+        ));
+        facts.push(format!("it is reached at {}", presence.url));
+        if !presence.zone.is_empty() {
+            facts.push(format!("it is in zone `{}`", presence.zone));
+        }
+        if !presence.placement_tags.is_empty() {
+            let tags = presence.placement_tags.join(", ");
+            facts.push(format!("it takes only work with the placement tags {tags}"));
+        }
+    }
+    facts
+}

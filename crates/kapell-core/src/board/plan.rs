@@ -1,0 +1,335 @@
+//! What applying something would come to, without doing it.
+//!
+//! What stands is changed by the board's own rules, on a draft that nobody commits, and what
+//! would have to be started is placed by the auction itself.
+
+mod shape;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::actual::{ActualLrp, ActualState, LrpKey};
+use super::cell::CellState;
+use super::desired::{DesiredLrp, DesiredUpdate};
+use super::draft::{Draft, Records};
+use super::ids::{CellId, InstanceGuid, ProcessGuid, TaskGuid};
+use super::placement::{NO_ANSWER, NO_CELL};
+use super::request::{Refusal, Reply, Request};
+use super::rules::decide;
+use super::settings::Settings;
+use super::task::{Task, TaskDefinition, TaskState};
+use crate::auction::{self, Work};
+use crate::seams::Timestamp;
+
+pub use shape::{Plan, Step, Stop, Unit, Wish, Wishes};
+
+/// What of a desired LRP may change without restarting anything.
+pub const IN_PLACE: [&str; 3] = ["annotation", "instances", "routes"];
+
+/// One wish, and what follows from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
+    wish: Wish,
+    starts: Vec<Work>,
+    /// Of its instances, those that wait on the board already.
+    waits: Vec<Work>,
+    stops: Vec<Stop>,
+}
+
+/// How the cells stand.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cells {
+    pub states: Vec<CellState>,
+    /// Those that are there and did not say.
+    pub silent: Vec<CellId>,
+}
+
+/// What desiring a process would change among the records of its shard.
+pub fn of_lrp(
+    records: &Records,
+    wanted: &DesiredLrp,
+    keep_instances: bool,
+    now: Timestamp,
+    settings: &Settings,
+) -> Outline {
+    let guid = &wanted.process_guid;
+    let stands = records.desired_lrp(guid);
+    let instances = stands.filter(|_| keep_instances).map(|stands| stands.instances);
+    let wanted = DesiredLrp { instances: instances.unwrap_or(wanted.instances), ..wanted.clone() };
+    let before = stands.map_or(0, |stands| stands.instances);
+    let wish = Wish {
+        subject: format!("lrp/{guid}"),
+        step: Step::Unchanged,
+        fields: Vec::new(),
+        reason: None,
+        before,
+        after: before,
+    };
+    let ask = |request: &Request| tried(records, request, now, settings);
+    let (lrp, fields) = match ask(&Request::Desire(Box::new(wanted.clone()))) {
+        Ok(Reply::Desired { lrp, created: true }) => {
+            let step = Step::Create;
+            let wish = Wish { step, after: lrp.instances, ..wish };
+            return unfolded(records, wish, &lrp);
+        }
+        Ok(Reply::Desired { lrp, created: false }) => (lrp, Vec::new()),
+        Err(Refusal::Exists { fields, .. }) if all_in_place(&fields) => {
+            let update = DesiredUpdate {
+                instances: Some(wanted.instances),
+                annotation: Some(wanted.annotation.clone()),
+                routes: Some(wanted.routes),
+                version: None,
+            };
+            match ask(&Request::UpdateDesired { process_guid: guid.clone(), update }) {
+                Ok(Reply::Desired { lrp, .. }) => (lrp, fields),
+                Ok(_) => return refused(wish, Vec::new(), String::new()),
+                Err(why) => return refused(wish, fields, why.to_string()),
+            }
+        }
+        Err(why) => {
+            let fields = fixed(&why);
+            return refused(wish, fields, why.to_string());
+        }
+        Ok(_) => return refused(wish, Vec::new(), String::new()),
+    };
+    let step = match lrp.instances.cmp(&before) {
+        std::cmp::Ordering::Greater => Step::ScaleUp,
+        std::cmp::Ordering::Less => Step::ScaleDown,
+        std::cmp::Ordering::Equal if fields.is_empty() => Step::Unchanged,
+        std::cmp::Ordering::Equal => Step::Update,
+    };
+    unfolded(records, Wish { step, fields, after: lrp.instances, ..wish }, &lrp)
+}
+
+/// What asking for a task would change among the records of its shard.
+pub fn of_task(
+    records: &Records,
+    definition: &TaskDefinition,
+    now: Timestamp,
+    settings: &Settings,
+) -> Outline {
+    let guid = &definition.task_guid;
+    let before = u32::from(records.tasks.contains_key(guid));
+    let wish = Wish {
+        subject: format!("task/{guid}"),
+        step: Step::Unchanged,
+        fields: Vec::new(),
+        reason: None,
+        before,
+        after: before,
+    };
+    let request = Request::CreateTask {
+        definition: Box::new(definition.clone()),
+        instance_guid: InstanceGuid::from("plan"),
+    };
+    match tried(records, &request, now, settings) {
+        Ok(Reply::Task { task, created: true }) => {
+            let wish = Wish { step: Step::Create, after: 1, ..wish };
+            Outline { wish, starts: vec![work_of_task(&task)], waits: vec![], stops: vec![] }
+        }
+        Ok(Reply::Task { task, created: false }) => {
+            let waits = (task.state == TaskState::Pending).then(|| work_of_task(&task));
+            Outline { wish, starts: vec![], waits: waits.into_iter().collect(), stops: vec![] }
+        }
+        Ok(_) => refused(wish, Vec::new(), String::new()),
+        Err(why) => {
+            let fields = fixed(&why);
+            refused(wish, fields, why.to_string())
+        }
+    }
+}
+
+/// Everything else in a shard that waits for a cell.
+pub fn waiting(
+    records: &Records,
+    lrps: &BTreeSet<&ProcessGuid>,
+    tasks: &BTreeSet<&TaskGuid>,
+) -> Vec<Work> {
+    let mut found = Vec::new();
+    for desired in records.desired_lrps().filter(|lrp| !lrps.contains(&lrp.process_guid)) {
+        let (starts, waits) = to_place(records, desired);
+        found.extend(starts.into_iter().chain(waits));
+    }
+    let pending = records.tasks.values().filter(|task| task.state == TaskState::Pending);
+    found.extend(pending.filter(|task| !tasks.contains(task.guid())).map(work_of_task));
+    found
+}
+
+/// Places what the wishes ask for together with all that waits.
+pub fn drawn(outlines: Vec<Outline>, waiting: Vec<Work>, cells: Cells) -> Plan {
+    let mut of: BTreeMap<Name, Kind> = BTreeMap::new();
+    let mut work = Vec::new();
+    let (mut wishes, mut stops) = (Vec::new(), Vec::new());
+    let mut take = |units: Vec<Work>, kind: Kind| {
+        for unit in units {
+            of.insert(Name::of(&unit), kind);
+            work.push(unit);
+        }
+    };
+    for outline in outlines {
+        take(outline.starts, Kind { wished: true, waits: false });
+        take(outline.waits, Kind { wished: true, waits: true });
+        wishes.push(outline.wish);
+        stops.extend(outline.stops);
+    }
+    take(waiting, Kind { wished: false, waits: true });
+    let taken = held(&cells, &of);
+    work.retain(|unit| !taken.contains_key(&Name::of(unit)));
+    let mut units: BTreeMap<Name, Result<CellId, String>> =
+        taken.into_iter().map(|(name, cell)| (name, Ok(cell))).collect();
+    units.extend(placed(&cells, work));
+    let units: Vec<Unit> = units
+        .into_iter()
+        .filter_map(|(name, place)| {
+            let Kind { wished, waits } = *of.get(&name)?;
+            let (cell_id, reason) = match place {
+                Ok(cell_id) => (Some(cell_id), None),
+                Err(reason) => (None, Some(reason)),
+            };
+            Some(Unit { subject: name.to_string(), cell_id, reason, wished, waits })
+        })
+        .collect();
+    let refuses = wishes.iter().any(|wish| wish.step == Step::Refused);
+    let lacks = units.iter().any(|unit| unit.wished && unit.cell_id.is_none());
+    Plan { fits: !refuses && !lacks, wishes, units, stops, silent: cells.silent }
+}
+
+/// The one place where a plan holds an auction.
+fn placed(cells: &Cells, work: Vec<Work>) -> Vec<(Name, Result<CellId, String>)> {
+    if cells.states.is_empty() {
+        let why = if cells.silent.is_empty() { NO_CELL } else { NO_ANSWER };
+        return work.iter().map(|unit| (Name::of(unit), Err(why.to_owned()))).collect();
+    }
+    let auction::Placed { assigned, failed } = auction::place(cells.states.clone(), work);
+    let assigned = assigned.iter().map(|(cell, unit)| (Name::of(unit), Ok(cell.clone())));
+    let failed = failed.into_iter().map(|(unit, why)| (Name::of(&unit), Err(why)));
+    assigned.chain(failed).collect()
+}
+
+/// What waits on the board while a cell has room reserved for it already.
+fn held(cells: &Cells, of: &BTreeMap<Name, Kind>) -> BTreeMap<Name, CellId> {
+    let mut found = BTreeMap::new();
+    for cell in cells.states.iter().filter(|cell| !cell.evacuating) {
+        let lrps = cell.lrps.iter().map(|held| Name::Lrp(held.key.clone()));
+        let tasks = cell.tasks.iter().map(|held| Name::Task(held.key.clone()));
+        for name in lrps.chain(tasks) {
+            if of.get(&name).is_some_and(|kind| kind.waits) {
+                found.insert(name, cell.cell_id.clone());
+            }
+        }
+    }
+    found
+}
+
+/// Why a unit is placed.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    wished: bool,
+    waits: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Name {
+    Lrp(LrpKey),
+    Task(TaskGuid),
+}
+
+impl Name {
+    fn of(work: &Work) -> Self {
+        match work {
+            Work::Lrp { key, .. } => Self::Lrp(key.clone()),
+            Work::Task { task_guid, .. } => Self::Task(task_guid.clone()),
+        }
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Lrp(key) => write!(f, "lrp/{key}"),
+            Self::Task(guid) => write!(f, "task/{guid}"),
+        }
+    }
+}
+
+fn tried(
+    records: &Records,
+    request: &Request,
+    now: Timestamp,
+    settings: &Settings,
+) -> Result<Reply, Refusal> {
+    let group = BTreeMap::new();
+    decide(&mut Draft::new(records, &group), request, now, settings).map(|verdict| verdict.reply)
+}
+
+fn all_in_place(fields: &[String]) -> bool {
+    fields.iter().all(|field| IN_PLACE.contains(&field.as_str()))
+}
+
+/// The fields that stand in the way.
+fn fixed(why: &Refusal) -> Vec<String> {
+    match why {
+        Refusal::Exists { fields, .. } => {
+            let fixed = |field: &&String| !IN_PLACE.contains(&field.as_str());
+            fields.iter().filter(fixed).cloned().collect()
+        }
+        Refusal::Invalid { .. }
+        | Refusal::NotFound { .. }
+        | Refusal::Version { .. }
+        | Refusal::State { .. } => Vec::new(),
+    }
+}
+
+fn refused(wish: Wish, fields: Vec<String>, reason: String) -> Outline {
+    let wish = Wish { step: Step::Refused, fields, reason: Some(reason), ..wish };
+    Outline { wish, starts: Vec::new(), waits: Vec::new(), stops: Vec::new() }
+}
+
+/// What would be started and stopped if this were what stands.
+fn unfolded(records: &Records, wish: Wish, lrp: &DesiredLrp) -> Outline {
+    let (starts, waits) = to_place(records, lrp);
+    let stops = records
+        .instances_of(&lrp.process_guid)
+        .filter(|it| !lrp.wants_this(it))
+        .map(|it| Stop { subject: format!("lrp/{}", it.key()), cell_id: it.cell_id.clone() })
+        .collect();
+    Outline { wish, starts, waits, stops }
+}
+
+/// Of a process, what is not there and what waits for a cell.
+fn to_place(records: &Records, lrp: &DesiredLrp) -> (Vec<Work>, Vec<Work>) {
+    let there: BTreeMap<u32, &ActualLrp> = records
+        .instances_of(&lrp.process_guid)
+        .filter(|it| lrp.wants_this(it))
+        .map(|it| (it.index, it))
+        .collect();
+    let mut found = (Vec::new(), Vec::new());
+    for index in 0..lrp.instances {
+        match there.get(&index).map(|it| it.state) {
+            None => found.0.push(work_of_lrp(lrp, index)),
+            Some(ActualState::Unclaimed) => found.1.push(work_of_lrp(lrp, index)),
+            Some(ActualState::Claimed | ActualState::Running | ActualState::Crashed) => {}
+        }
+    }
+    found
+}
+
+fn work_of_lrp(lrp: &DesiredLrp, index: u32) -> Work {
+    Work::Lrp {
+        key: LrpKey { process_guid: lrp.process_guid.clone(), index },
+        memory_mb: lrp.memory_mb,
+        disk_mb: lrp.disk_mb,
+        rootfs: lrp.rootfs.clone(),
+        placement_tags: lrp.placement_tags.clone(),
+    }
+}
+
+fn work_of_task(task: &Task) -> Work {
+    let definition = &task.definition;
+    Work::Task {
+        task_guid: task.guid().clone(),
+        memory_mb: definition.memory_mb,
+        disk_mb: definition.disk_mb,
+        rootfs: definition.rootfs.clone(),
+        placement_tags: definition.placement_tags.clone(),
+    }
+}

@@ -1,0 +1,138 @@
+use super::*;
+
+fn load(file: Option<&str>, env: &[(&str, &str)], flag: Option<&str>) -> Result<Config, Error> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.yaml");
+    if let Some(text) = file {
+        std::fs::write(&path, text).unwrap();
+    }
+    Config::load(file.map(|_| path.as_path()), flag.map(Path::new), |name| {
+        env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+    })
+}
+
+#[test]
+fn a_url_is_shown_without_its_password() {
+    for (url, shown) in [
+        ("postgres://u:p@h/d", "postgres://u:…@h/d"),
+        ("postgres://u:p?@q@h/d?schema=s", "postgres://u:…@h/d?schema=s"),
+        ("postgres://u@h/d?password=p@q&schema=s", "postgres://u@h/d?schema=s"),
+        ("postgres://u@h/d?password=p", "postgres://u@h/d"),
+        ("postgres://u@h/d?password_file=f", "postgres://u@h/d?password_file=f"),
+        ("etcd://h:1", "etcd://h:1"),
+        ("file:/a?b", "file:/a?b"),
+    ] {
+        assert_eq!(without_password(url), shown);
+    }
+    let error = load(None, &[("KAPELL_STORE", "redis://u:p@h")], None).unwrap_err();
+    assert!(error.to_string().starts_with("$KAPELL_STORE is `redis://u:…@h`, but"), "{error}");
+}
+
+#[test]
+fn environment_goes_before_file_and_flag_before_both() {
+    let file = Some("workers: 2\nstate_dir: /a\ngrace: 3s\n");
+    let config =
+        load(file, &[("KAPELL_WORKERS", "7"), ("KAPELL_STATE_DIR", "/b")], Some("/c")).unwrap();
+    assert_eq!(config.workers, Some(7));
+    assert_eq!(config.state_dir, Path::new("/c"));
+    assert_eq!(config.grace, Duration::from_secs(3));
+    let origins: Vec<_> =
+        config.entries().into_iter().map(|(name, _, origin)| (name, origin)).collect();
+    assert_eq!(origins[0], ("state_dir", "--state-dir".to_owned()));
+    assert_eq!(origins[2], ("workers", "$KAPELL_WORKERS".to_owned()));
+    assert!(origins[3].1.ends_with("config.yaml"));
+    assert_eq!(origins[1], ("logger", "default".to_owned()));
+}
+
+#[test]
+fn bad_settings_are_all_reported_with_their_place() {
+    let Err(Error::File(bad)) = load(Some("wrokers: 2\ngrace: soon\n"), &[], None) else {
+        panic!()
+    };
+    let text: Vec<_> = bad.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        text,
+        [
+            "1:1: unknown setting `wrokers` (did you mean `workers`?)",
+            "2:8: `soon` is no value of `grace` (write a duration such as 10s)",
+        ]
+    );
+}
+
+#[test]
+fn a_bad_variable_is_named() {
+    let error = load(None, &[("KAPELL_WORKERS", "many")], None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "$KAPELL_WORKERS is `many`, but must be a number from 1 to 10000"
+    );
+}
+
+#[test]
+fn state_lives_below_home_unless_told_otherwise() {
+    let config = load(None, &[("HOME", "/h")], None).unwrap();
+    assert_eq!(config.state_dir, Path::new("/h/.local/state/kapell"));
+    let config = load(None, &[("HOME", "/h"), ("XDG_STATE_HOME", "/s")], None).unwrap();
+    assert_eq!(config.state_dir, Path::new("/s/kapell"));
+    assert!(!config.state_dir_is_exposed);
+    let config = load(None, &[], None).unwrap();
+    assert!(config.state_dir_is_exposed && config.flags.is_empty());
+    let config = load(None, &[("KAPELL_STATE_DIR", "there")], None).unwrap();
+    assert!(!config.state_dir_is_exposed);
+    assert_eq!(config.state_dir, path::absolute("there").unwrap());
+    let config = load(None, &[("KAPELL_STATE_DIR", "there")], Some("flag")).unwrap();
+    assert_eq!(config.flags, [("--state-dir", PathBuf::from("flag"))]);
+}
+
+#[test]
+fn an_empty_variable_is_not_set() {
+    let empty = ["KAPELL_CONFIG", "KAPELL_STATE_DIR", "KAPELL_WORKERS", "KAPELL_GRACE"];
+    let config = load(None, &empty.map(|name| (name, "")), None).unwrap();
+    assert!(config.entries().iter().all(|(_, _, origin)| origin == "default"), "{config:?}");
+}
+
+/// The page about timers is made without these settings, and must tell of each what they have.
+#[test]
+fn every_timer_that_is_documented_can_be_set_and_has_its_usual_time() {
+    let usual = load(None, &[], None).unwrap();
+    let timers = kapell_core::tables::timers();
+    for timer in &timers {
+        let key = KEYS.iter().find(|key| key.name == timer.key);
+        let key = key.unwrap_or_else(|| panic!("{} cannot be set", timer.key));
+        assert_eq!((key.show)(&usual), show_duration(timer.usual), "{}", timer.key);
+        let variable = format!("KAPELL_{}", timer.key.to_ascii_uppercase());
+        let set = load(None, &[(&variable, "77s")], None).unwrap();
+        assert_eq!((key.show)(&set), show_duration(Duration::from_secs(77)), "{}", timer.key);
+    }
+    // All that lie after the store are about the platform, and all but one are times.
+    let store = KEYS.iter().position(|key| key.name == "store").unwrap();
+    let told: Vec<&str> = timers.iter().map(|timer| timer.key).collect();
+    for key in KEYS[store + 1..].iter().filter(|key| key.name != "in_flight_starts") {
+        assert!(told.contains(&key.name), "{} is not documented", key.name);
+    }
+}
+
+#[test]
+fn how_long_an_evacuation_takes_holds_for_board_and_cell() {
+    let config = load(None, &[("KAPELL_EVACUATION_TIMEOUT", "3m")], None).unwrap();
+    assert_eq!(config.board.evacuation, Duration::from_secs(180));
+    assert_eq!(config.cell.evacuation, Duration::from_secs(180));
+    let usual = load(None, &[], None).unwrap();
+    assert_eq!(usual.board.evacuation, usual.cell.evacuation);
+}
+
+#[test]
+fn how_many_start_at_once_is_a_number_or_none() {
+    let most = |text: &str| {
+        let config = load(None, &[("KAPELL_IN_FLIGHT_STARTS", text)], None);
+        config.map(|config| config.board.in_flight_starts).map_err(|error| error.to_string())
+    };
+    assert_eq!(most("100"), Ok(Some(100)));
+    assert_eq!(most("none"), Ok(None));
+    assert_eq!(load(None, &[], None).unwrap().board.in_flight_starts, None);
+    for bad in ["0", "-1", "many"] {
+        assert!(most(bad).unwrap_err().contains("must be a number above 0, or none"), "{bad}");
+    }
+    let shown = load(Some("in_flight_starts: 7\n"), &[], None).unwrap().entries();
+    assert!(shown.iter().any(|(name, value, _)| *name == "in_flight_starts" && value == "7"));
+}
