@@ -58,7 +58,7 @@ pub struct DesiredLrp {
     pub created_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// Which one of its name: one more if another was deleted and is not quite gone.
+    /// Which one of its name: no two that were desired under it have the same.
     #[serde(default, skip_serializing_if = "is_zero_long")]
     pub incarnation: u64,
     /// Deleted. It stands until its last instance is gone, and nobody is shown it.

@@ -17,6 +17,7 @@ pub mod explain;
 pub mod ids;
 pub mod placement;
 pub mod plan;
+pub mod reasons;
 pub mod record;
 pub mod request;
 pub mod rules;

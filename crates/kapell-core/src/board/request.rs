@@ -113,9 +113,9 @@ pub enum Request {
 /// Why an instance is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Retirement {
-    /// Somebody scaled down or deleted: at once.
+    /// Somebody scaled down or deleted: at once, and its evacuating twin with it.
     Explicit,
-    /// Convergence found it: only if its domain is fresh, which the caller has checked.
+    /// Convergence found it in a domain that was fresh. It pays no attention to evacuating twins.
     Converged,
 }
 
@@ -126,47 +126,44 @@ pub enum Report {
     Claim {
         key: LrpKey,
         instance_guid: InstanceGuid,
+        /// Of which desired LRP of that name its container is; older agents do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        incarnation: Option<u64>,
     },
     /// The instance runs. Creates the record where there is none.
     Running {
         key: LrpKey,
         instance_guid: InstanceGuid,
         domain: Domain,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        incarnation: Option<u64>,
         net: NetInfo,
     },
     Crashed {
         key: LrpKey,
         instance_guid: InstanceGuid,
         domain: Domain,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        incarnation: Option<u64>,
         reason: String,
     },
     /// CLAIMED or RUNNING here → gone.
-    Remove {
-        key: LrpKey,
-        instance_guid: InstanceGuid,
-    },
+    Remove { key: LrpKey, instance_guid: InstanceGuid },
     /// Removes the evacuating twin if it is ours.
-    RemoveEvacuating {
-        key: LrpKey,
-        instance_guid: InstanceGuid,
-    },
+    RemoveEvacuating { key: LrpKey, instance_guid: InstanceGuid },
     /// Makes or takes over the evacuating twin, and sets our instance to UNCLAIMED.
     Evacuate {
         key: LrpKey,
         instance_guid: InstanceGuid,
         domain: Domain,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        incarnation: Option<u64>,
         net: NetInfo,
     },
     /// Sets an instance that is ours to UNCLAIMED: a container that never ran is given up.
-    Unclaim {
-        key: LrpKey,
-        instance_guid: InstanceGuid,
-    },
+    Unclaim { key: LrpKey, instance_guid: InstanceGuid },
     /// PENDING → RUNNING. Only after it is answered may the task's process be started.
-    StartTask {
-        task_guid: TaskGuid,
-        instance_guid: InstanceGuid,
-    },
+    StartTask { task_guid: TaskGuid, instance_guid: InstanceGuid },
     CompleteTask {
         task_guid: TaskGuid,
         instance_guid: InstanceGuid,

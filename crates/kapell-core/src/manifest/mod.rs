@@ -167,7 +167,8 @@ fn read_task(reader: &mut Reader, node: &Node<'_>) -> Option<Placed> {
 
 /// The names of the fields in which two of a kind differ, as they are written.
 pub fn differences(one: &impl serde::Serialize, other: &impl serde::Serialize) -> Vec<String> {
-    const OF_THE_BOARD: [&str; 3] = ["version", "created_at", "updated_at"];
+    const OF_THE_BOARD: [&str; 6] =
+        ["version", "created_at", "updated_at", "incarnation", "removing", "retiring"];
     let object = |value: &Json| value.as_object().cloned().unwrap_or_default();
     let (Ok(one), Ok(other)) = (serde_json::to_value(one), serde_json::to_value(other)) else {
         return Vec::new();

@@ -31,6 +31,8 @@ pub(super) const LRP: &[&str] = &[
     "version",
     "created_at",
     "updated_at",
+    "incarnation",
+    "retiring",
     "actual_lrps",
 ];
 pub(super) const TASK: &[&str] = &[
@@ -110,7 +112,8 @@ fn shape(key: &str) -> Shape {
         "action" | "setup" | "monitor" => Shape::Action,
         "actions" => Shape::Actions,
         "routes" => Shape::Free,
-        "kind" | "version" | "created_at" | "updated_at" | "actual_lrps" => Shape::Ignored,
+        "kind" | "version" | "created_at" | "updated_at" | "incarnation" | "retiring"
+        | "actual_lrps" => Shape::Ignored,
         _ => Shape::Text,
     }
 }

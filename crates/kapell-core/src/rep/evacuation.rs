@@ -44,9 +44,9 @@ impl Instance {
         }
     }
 
-    /// What a record is to the container `us`.
-    pub fn of(record: Option<&ActualLrp>, us: &InstanceKey) -> Self {
-        match lrp::classify(record, us) {
+    /// What a record is to the container `us` of an incarnation of its process.
+    pub fn of(record: Option<&ActualLrp>, us: &InstanceKey, incarnation: Option<u64>) -> Self {
+        match lrp::classify(record, us, incarnation) {
             lrp::Record::Missing => Self::Missing,
             lrp::Record::Unclaimed => {
                 let failed = record.is_some_and(|lrp| lrp.placement_error.is_some());

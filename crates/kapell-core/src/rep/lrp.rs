@@ -80,10 +80,20 @@ impl Record {
     }
 }
 
-/// What a record is to the container `us`.
-pub fn classify(record: Option<&ActualLrp>, us: &InstanceKey) -> Record {
+/// Whether a container is of another desired LRP, which had the same name; if nobody knows, it is not.
+pub fn is_foreign(record: &ActualLrp, incarnation: Option<u64>) -> bool {
+    incarnation.is_some_and(|incarnation| incarnation != record.incarnation)
+}
+
+/// What a record is to the container `us` of an incarnation of its process.
+///
+/// One of another incarnation is as good as one that runs elsewhere: the container is to go.
+pub fn classify(record: Option<&ActualLrp>, us: &InstanceKey, incarnation: Option<u64>) -> Record {
     let Some(lrp) = record else { return Record::Missing };
     let ours = lrp.is_of(us);
+    if !ours && is_foreign(lrp, incarnation) {
+        return Record::RunningElsewhere;
+    }
     match lrp.state {
         ActualState::Unclaimed => Record::Unclaimed,
         ActualState::Claimed if ours => Record::ClaimedHere,

@@ -1,3 +1,5 @@
+mod views;
+
 use super::*;
 use crate::board::{ActualLrp, ActualState, InstanceKey, LrpKey, Task, TaskState};
 use crate::seams::Timestamp;
@@ -243,8 +245,8 @@ fn record(state: ActualState, owner: Option<(&str, &str)>) -> ActualLrp {
 #[test]
 fn only_this_container_on_this_cell_is_here() {
     use lrp::Record;
-    assert_eq!(lrp::classify(None, &us()), Record::Missing);
-    let look = |state, owner| lrp::classify(Some(&record(state, owner)), &us());
+    assert_eq!(lrp::classify(None, &us(), None), Record::Missing);
+    let look = |state, owner| lrp::classify(Some(&record(state, owner)), &us(), Some(0));
     assert_eq!(look(ActualState::Unclaimed, None), Record::Unclaimed);
     assert_eq!(look(ActualState::Crashed, None), Record::Crashed);
     assert_eq!(look(ActualState::Claimed, Some(("x", "a"))), Record::ClaimedHere);
@@ -256,12 +258,35 @@ fn only_this_container_on_this_cell_is_here() {
 }
 
 #[test]
+fn a_record_of_another_incarnation_is_as_good_as_one_that_runs_elsewhere() {
+    use evacuation::Instance;
+    use lrp::Record;
+    let of = |state, owner| ActualLrp { incarnation: 7, ..record(state, owner) };
+    for (lrp, same) in [
+        (of(ActualState::Unclaimed, None), Record::Unclaimed),
+        (of(ActualState::Crashed, None), Record::Crashed),
+        (of(ActualState::Claimed, Some(("y", "b"))), Record::ClaimedElsewhere),
+        (of(ActualState::Running, Some(("y", "b"))), Record::RunningElsewhere),
+    ] {
+        assert_eq!(lrp::classify(Some(&lrp), &us(), Some(7)), same);
+        assert_eq!(lrp::classify(Some(&lrp), &us(), None), same, "an older agent does not know");
+        for other in [0, 6, 8] {
+            let looked = lrp::classify(Some(&lrp), &us(), Some(other));
+            assert_eq!(looked, Record::RunningElsewhere, "{other}");
+            assert_eq!(Instance::of(Some(&lrp), &us(), Some(other)), Instance::RunningElsewhere);
+        }
+    }
+    let ours = of(ActualState::Claimed, Some(("x", "a")));
+    assert_eq!(lrp::classify(Some(&ours), &us(), Some(6)), Record::ClaimedHere, "it is our own");
+}
+
+#[test]
 fn an_evacuating_cell_sees_placement_errors_and_twins() {
     use evacuation::{Instance, Twin};
     let waiting = record(ActualState::Unclaimed, None);
-    assert_eq!(Instance::of(Some(&waiting), &us()), Instance::Unclaimed);
+    assert_eq!(Instance::of(Some(&waiting), &us(), None), Instance::Unclaimed);
     let failed = ActualLrp { placement_error: Some("full".to_owned()), ..waiting };
-    assert_eq!(Instance::of(Some(&failed), &us()), Instance::Unplaced);
+    assert_eq!(Instance::of(Some(&failed), &us(), None), Instance::Unplaced);
     assert_eq!(Twin::of(None, &us()), Twin::Missing);
     let twin = |owner| record(ActualState::Running, Some(owner));
     assert_eq!(Twin::of(Some(&twin(("x", "a"))), &us()), Twin::Here);

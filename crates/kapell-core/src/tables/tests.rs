@@ -12,16 +12,18 @@ fn dir() -> PathBuf {
 
 #[test]
 fn pages_are_as_the_code_has_them() {
-    let write = std::env::var_os(WRITE).is_some();
+    let write = std::env::var_os(WRITE).is_some(); // tidy: allow(io) said by the command
     if write {
-        std::fs::create_dir_all(dir()).unwrap();
+        std::fs::create_dir_all(dir()).unwrap(); // tidy: allow(io) pages are files
     }
     let mut stale = Vec::new();
     for page in pages() {
         let path = dir().join(format!("{}.md", page.name));
         if write {
-            std::fs::write(&path, &page.text).unwrap();
-        } else if std::fs::read_to_string(&path).ok().as_ref() != Some(&page.text) {
+            std::fs::write(&path, &page.text).unwrap(); // tidy: allow(io) pages are files
+        }
+        let there = std::fs::read_to_string(&path).ok(); // tidy: allow(io) pages are files
+        if there.as_ref() != Some(&page.text) {
             stale.push(format!("docs/tables/{}.md", page.name));
         }
     }
@@ -31,7 +33,7 @@ fn pages_are_as_the_code_has_them() {
 #[test]
 fn there_is_no_page_that_nobody_makes() {
     let made: BTreeSet<String> = pages().iter().map(|page| format!("{}.md", page.name)).collect();
-    let there: BTreeSet<String> = std::fs::read_dir(dir())
+    let there: BTreeSet<String> = std::fs::read_dir(dir()) // tidy: allow(io) pages are files
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();

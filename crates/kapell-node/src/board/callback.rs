@@ -87,38 +87,53 @@ pub(super) async fn run(
     callbacks: Arc<dyn Callbacks>,
     mut asked: mpsc::Receiver<Box<Task>>,
 ) {
-    let mut calls = JoinSet::new();
+    let mut calls: JoinSet<TaskGuid> = JoinSet::new();
     let mut under_way = BTreeSet::new();
     loop {
         tokio::select! {
             biased;
             Some(done) = calls.join_next() => {
-                if let Ok((guid, outcome)) = done {
+                if let Ok(guid) = done {
                     under_way.remove(&guid);
-                    settle(&board, guid, outcome);
                 }
             }
             task = asked.recv(), if calls.len() < AT_ONCE => {
                 let Some(task) = task else { return };
-                if !board.may_act() || !under_way.insert(task.guid().clone()) {
+                // One that had to wait may have been resolved by another call meanwhile.
+                let waits = board.may_act() && version(&board, &task) == Some(task.version);
+                if !waits || !under_way.insert(task.guid().clone()) {
                     continue;
                 }
-                let callbacks = Arc::clone(&callbacks);
+                let (board, callbacks) = (board.clone(), Arc::clone(&callbacks));
                 calls.spawn(async move {
                     let outcome = call(callbacks.as_ref(), &task).await;
-                    (task.guid().clone(), outcome)
+                    settle(&board, &task, outcome).await;
+                    task.guid().clone()
                 });
             }
         }
     }
 }
 
-/// What is not resolved stays RESOLVING: convergence gives it another chance.
-fn settle(board: &Board, task_guid: TaskGuid, outcome: Result<(), String>) {
+/// At which version a task stands now; another task of its name does not count.
+fn version(board: &Board, task: &Task) -> Option<u64> {
+    let same = |stands: &&Task| stands.instance_guid == task.instance_guid;
+    board.look(task.guid().as_str(), |records| {
+        records.tasks.get(task.guid()).filter(same).map(|stands| stands.version)
+    })
+}
+
+/// Deletes a task whose call went well, and waits for that. What is not resolved stays RESOLVING:
+/// convergence gives it another chance.
+async fn settle(board: &Board, task: &Task, outcome: Result<(), String>) {
+    let task_guid = task.guid().clone();
     match outcome {
         Ok(()) => {
             Meters::add(&board.meters().callbacks_done, 1);
-            board.ask_itself(Request::DeleteTask { task_guid });
+            if version(board, task).is_some() {
+                // No answer: the seat is lost, and the next leader finds it.
+                drop(board.ask_inside(Request::DeleteTask { task_guid }).await);
+            }
         }
         Err(why) => {
             Meters::add(&board.meters().callbacks_failed, 1);

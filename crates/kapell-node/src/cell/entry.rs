@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 
+use kapell_core::board::reasons;
 use kapell_core::board::request::Report;
 use kapell_core::rep::Action;
 use kapell_core::rep::container::{Life, RunResult, State};
@@ -45,6 +46,8 @@ pub(super) struct Entry {
     pub(super) forced: bool,
     /// Refusals since the last report that was accepted.
     pub(super) refusals: u32,
+    /// The row that cannot be and was told of last, so that it is told of once.
+    pub(super) odd: Option<(State, Known)>,
     /// Grows with every change.
     pub(super) revision: u64,
 }
@@ -66,6 +69,7 @@ impl Entry {
             killed: false,
             forced: false,
             refusals: 0,
+            odd: None,
             revision: 0,
         }
     }
@@ -91,20 +95,23 @@ impl Entry {
         let Key::Lrp(key) = self.tag.key.clone() else { return None };
         let instance_guid = self.tag.instance_guid.clone();
         let domain = self.tag.domain.clone();
+        let incarnation = self.tag.incarnation;
         match step {
-            Action::Claim => Some(Report::Claim { key, instance_guid }),
+            Action::Claim => Some(Report::Claim { key, instance_guid, incarnation }),
             Action::MarkRunning => {
-                Some(Report::Running { key, instance_guid, domain, net: self.tag.net() })
+                let net = self.tag.net();
+                Some(Report::Running { key, instance_guid, domain, incarnation, net })
             }
             Action::NoteCrash => {
                 let reason = self.life.result().map(|result| result.failure_reason.clone());
                 let reason = reason.unwrap_or_default();
-                Some(Report::Crashed { key, instance_guid, domain, reason })
+                Some(Report::Crashed { key, instance_guid, domain, incarnation, reason })
             }
             Action::DropRecord => Some(Report::Remove { key, instance_guid }),
             Action::DropTwin => Some(Report::RemoveEvacuating { key, instance_guid }),
             Action::MakeTwin => {
-                Some(Report::Evacuate { key, instance_guid, domain, net: self.tag.net() })
+                let net = self.tag.net();
+                Some(Report::Evacuate { key, instance_guid, domain, incarnation, net })
             }
             Action::Unclaim => Some(Report::Unclaim { key, instance_guid }),
             Action::StartTask
@@ -123,9 +130,9 @@ impl Entry {
             Action::CompleteTask => {
                 let result = self.life.result().cloned();
                 let result =
-                    result.unwrap_or_else(|| RunResult::failed("stopped before it was started"));
+                    result.unwrap_or_else(|| RunResult::failed(reasons::STOPPED_BEFORE_START));
                 let failure_reason = if result.stopped {
-                    "stopped before it ended".to_owned()
+                    reasons::STOPPED_BEFORE_END.to_owned()
                 } else {
                     result.failure_reason
                 };
@@ -142,7 +149,7 @@ impl Entry {
                 task_guid,
                 instance_guid,
                 failed: true,
-                failure_reason: "timed out during cell evacuation".to_owned(),
+                failure_reason: reasons::EVACUATION_TIMED_OUT.to_owned(),
                 result: String::new(),
                 exit_code: None,
             }),

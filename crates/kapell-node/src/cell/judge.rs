@@ -1,8 +1,10 @@
 //! From a container and what the board has of it to a row of a table.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use kapell_api::v1::CellRecords;
+use kapell_core::board::reasons;
 use kapell_core::board::request::Report;
 use kapell_core::board::{ActualLrp, CellId, InstanceGuid, InstanceKey, LrpKey, Task, TaskGuid};
 use kapell_core::rep::container::State;
@@ -18,6 +20,17 @@ use super::tag::Tag;
 pub(super) enum Known {
     Lrp { instance: Instance, twin: Twin },
     Task(task::Record),
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lrp { instance, twin } => {
+                write!(f, "instance {}, twin {}", instance.name(), twin.name())
+            }
+            Self::Task(record) => write!(f, "task {}", record.name()),
+        }
+    }
 }
 
 impl Known {
@@ -51,12 +64,14 @@ impl Known {
         report: &Report,
         record: Option<&ActualLrp>,
         us: &InstanceKey,
+        incarnation: Option<u64>,
     ) -> Self {
         match self {
             Self::Lrp { instance, twin } => {
                 let (presumed, twin) = presume(report, instance, twin);
                 let shown = record.filter(|record| !record.evacuating);
-                let instance = shown.map_or(presumed, |shown| Instance::of(Some(shown), us));
+                let instance =
+                    shown.map_or(presumed, |shown| Instance::of(Some(shown), us, incarnation));
                 Self::Lrp { instance, twin }
             }
             Self::Task(record) => Self::Task(presume_task(report, record)),
@@ -107,7 +122,7 @@ const fn presume_task(report: &Report, record: task::Record) -> task::Record {
 #[derive(Debug)]
 pub(super) struct Judgement {
     pub(super) steps: Vec<Action>,
-    pub(super) is_inconceivable: bool,
+    pub(super) surprise: Surprise,
     pub(super) why: &'static str,
 }
 
@@ -126,11 +141,7 @@ pub(super) fn judge(entry: &Entry, known: Known, evacuating: bool) -> Judgement 
         }
         Known::Task(record) => task::harmonize(task_container(entry), record),
     };
-    Judgement {
-        steps: steps(&rule),
-        is_inconceivable: rule.surprise == Surprise::Inconceivable,
-        why: rule.why,
-    }
+    Judgement { steps: steps(&rule), surprise: rule.surprise, why: rule.why }
 }
 
 /// A task that waits is nobody's: giving up its reservation leaves it to another cell.
@@ -202,7 +213,10 @@ pub(super) const fn by_force(key: &Key, state: State) -> &'static [Action] {
         Key::Lrp(_) => &[Action::DropTwin, Action::Unclaim, Action::DeleteContainer],
         Key::Task(_) => match state {
             State::Completed => &[Action::CompleteTask, Action::DeleteContainer],
-            State::Reserved | State::Initializing | State::Created | State::Running => {
+            // If it waits, another cell may take it; if the board has it running, that record is
+            // found without a container and fails.
+            State::Reserved => &[Action::DeleteContainer],
+            State::Initializing | State::Created | State::Running => {
                 &[Action::FailTask, Action::DeleteContainer]
             }
         },
@@ -231,7 +245,7 @@ impl<'a> Found<'a> {
         let us = InstanceKey { instance_guid: tag.instance_guid.clone(), cell_id: cell_id.clone() };
         match &tag.key {
             Key::Lrp(key) => Known::Lrp {
-                instance: Instance::of(self.instances.get(key).copied(), &us),
+                instance: Instance::of(self.instances.get(key).copied(), &us, tag.incarnation),
                 twin: Twin::of(self.twins.get(key).copied(), &us),
             },
             Key::Task(guid) => Known::Task(task::classify(self.tasks.get(guid).copied(), &us)),
@@ -240,11 +254,16 @@ impl<'a> Found<'a> {
 }
 
 /// What to report of each record that names this cell, if its container is not there.
-pub(super) fn orphans(records: &CellRecords, cell_id: &CellId) -> Vec<(InstanceGuid, Report)> {
+pub(super) fn orphans(
+    records: &CellRecords,
+    cell_id: &CellId,
+    timed_out: bool,
+) -> Vec<(InstanceGuid, Report)> {
+    let lost = if timed_out { reasons::EVACUATION_TIMED_OUT } else { reasons::CONTAINER_LOST };
     let mut reports = Vec::new();
     for record in &records.instances {
         let Some(us) = record.instance().filter(|us| us.cell_id == *cell_id) else { continue };
-        let rule = lrp::harmonize(lrp::Container::Missing, lrp::classify(Some(record), &us));
+        let rule = lrp::harmonize(lrp::Container::Missing, lrp::classify(Some(record), &us, None));
         reports.extend(lrp_reports(&rule, record, &us));
     }
     for twin in &records.evacuating {
@@ -261,7 +280,7 @@ pub(super) fn orphans(records: &CellRecords, cell_id: &CellId) -> Vec<(InstanceG
                 task_guid: record.guid().clone(),
                 instance_guid: instance_guid.clone(),
                 failed: true,
-                failure_reason: "its container is gone from the cell".to_owned(),
+                failure_reason: lost.to_owned(),
                 result: String::new(),
                 exit_code: None,
             };

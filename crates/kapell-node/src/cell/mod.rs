@@ -8,6 +8,7 @@ mod job;
 mod judge;
 mod launch;
 mod logs;
+mod oddity;
 mod outcome;
 mod overdue;
 mod ports;
@@ -35,6 +36,7 @@ use self::logs::Logs;
 use self::rep::{Read, Rep};
 use crate::link::BoardLink;
 
+pub use self::oddity::INCONCEIVABLE;
 pub use self::settings::{CellSettings, OWN_USERS};
 pub use self::start::{CellRunning, Parts};
 

@@ -19,6 +19,7 @@ use super::entry::Busy;
 use super::executor::Executor;
 use super::judge::{self, Known};
 use super::launch::Launch;
+use super::oddity;
 use super::outcome;
 use super::tag::Tag;
 
@@ -322,7 +323,9 @@ impl Rep {
                 entry.refusals = 0;
                 let before = entry.known.unwrap_or_else(|| Known::reserved(&entry.tag.key));
                 let instance = report.instance(&cell_id);
-                entry.known = Some(before.after(report, record.as_deref(), &instance));
+                let incarnation = entry.tag.incarnation;
+                let after = before.after(report, record.as_deref(), &instance, incarnation);
+                entry.known = Some(after);
                 if entry.cancelled {
                     // What was reported came before or after the cancellation.
                     self.give_up_steps(guid, Read::Now);
@@ -386,6 +389,7 @@ impl Rep {
     fn reconcile(&mut self, guid: &InstanceGuid, fresh: bool) {
         let evacuating = self.evacuating;
         let timed_out = self.timed_out;
+        let cell_id = self.executor.cell_id.clone();
         let Some(entry) = self.executor.get_mut(guid) else { return };
         let state = entry.life.state();
         if entry.doomed {
@@ -408,9 +412,6 @@ impl Rep {
                 return;
             };
             let judgement = judge::judge(entry, known, evacuating);
-            if judgement.is_inconceivable {
-                tracing::warn!(container = %guid, key = ?entry.tag.key, state = state.name(), ?known, why = judgement.why, "inconceivable");
-            }
             let deletes = judgement.steps.contains(&Action::DeleteContainer);
             let unsaid = judgement.steps.first() == Some(&Action::DeleteContainer);
             let on_trust = state.is_live() || (unsaid && !entry.is_called_off());
@@ -418,6 +419,7 @@ impl Rep {
                 self.ask(Read::Now);
                 return;
             }
+            oddity::note(&cell_id, entry, known, &judgement);
             if !judgement.steps.is_empty() {
                 tracing::debug!(container = %guid, steps = ?judgement.steps, why = judgement.why, "harmonizing");
             }
@@ -526,7 +528,7 @@ impl Rep {
     /// Records that name a container of this cell that is not there.
     fn tidy_orphans(&mut self, records: &CellRecords, asked: &Snapshot) {
         let under_way: BTreeSet<InstanceGuid> = self.orphans.keys().cloned().collect();
-        for (guid, report) in judge::orphans(records, &self.executor.cell_id) {
+        for (guid, report) in judge::orphans(records, &self.executor.cell_id, self.timed_out) {
             let is_there =
                 self.executor.get(&guid).is_some() || asked.revisions.contains_key(&guid);
             if is_there || under_way.contains(&guid) {

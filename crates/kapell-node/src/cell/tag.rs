@@ -11,6 +11,9 @@ pub(super) struct Tag {
     pub(super) key: Key,
     pub(super) domain: Domain,
     pub(super) instance_guid: InstanceGuid,
+    /// Of which desired LRP of its name it is; none for a task, and for what older agents have left.
+    #[serde(default)]
+    pub(super) incarnation: Option<u64>,
     pub(super) memory_mb: u32,
     pub(super) disk_mb: u32,
     #[serde(default)]

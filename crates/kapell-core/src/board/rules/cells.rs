@@ -1,20 +1,29 @@
 //! What cells report of instances.
 
-use super::Step;
 use super::instances::{stepped, unclaimed};
+use super::{Origin, Step};
 use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo};
 use crate::board::crash;
-use crate::board::ids::Domain;
-use crate::board::record::RecordKey;
-use crate::board::request::{Effect, Refusal};
+use crate::board::desired::DesiredLrp;
+use crate::board::record::{Record, RecordKey};
+use crate::board::request::{Effect, Refusal, Request, Retirement};
 use crate::board::text;
+use crate::rep::lrp::is_foreign;
 
 impl Step<'_, '_> {
-    pub(super) fn claim(&mut self, key: &LrpKey, us: &InstanceKey) -> Result<(), Refusal> {
+    pub(super) fn claim(
+        &mut self,
+        key: &LrpKey,
+        us: &InstanceKey,
+        incarnation: Option<u64>,
+    ) -> Result<(), Refusal> {
         let lrp = self.draft.instance(key).ok_or_else(|| no_instance(key))?;
         let ours = lrp.is_of(us);
         match lrp.state {
             ActualState::Claimed if ours => return Ok(()),
+            ActualState::Unclaimed if is_foreign(&lrp, incarnation) => {
+                return Err(of_another(&lrp));
+            }
             ActualState::Unclaimed => {}
             ActualState::Running if ours => {}
             ActualState::Claimed | ActualState::Running | ActualState::Crashed => {
@@ -29,7 +38,7 @@ impl Step<'_, '_> {
         &mut self,
         key: &LrpKey,
         us: &InstanceKey,
-        domain: &Domain,
+        origin: &Origin<'_>,
         net: &NetInfo,
     ) -> Result<(), Refusal> {
         let net = Some(net.clone());
@@ -39,7 +48,7 @@ impl Step<'_, '_> {
                 instance_guid: Some(us.instance_guid.clone()),
                 cell_id: Some(us.cell_id.clone()),
                 net,
-                ..self.another(key, domain)
+                ..self.another(key, origin)
             },
             Some(lrp) => match lrp.state {
                 ActualState::Running if !lrp.is_of(us) => return Err(refused("run here", &lrp)),
@@ -48,6 +57,11 @@ impl Step<'_, '_> {
                         self.put(ActualLrp { net, version: lrp.version + 1, ..lrp });
                     }
                     return Ok(());
+                }
+                ActualState::Unclaimed | ActualState::Claimed | ActualState::Crashed
+                    if !lrp.is_of(us) && is_foreign(&lrp, origin.incarnation) =>
+                {
+                    return Err(of_another(&lrp));
                 }
                 ActualState::Unclaimed | ActualState::Claimed | ActualState::Crashed => {
                     ActualLrp { net, ..stepped(lrp, ActualState::Running, Some(us), self.now) }
@@ -62,6 +76,7 @@ impl Step<'_, '_> {
                 self.effects.push(Effect::Stop { key: key.clone(), instance });
             }
         }
+        self.give_up_earlier(key);
         Ok(())
     }
 
@@ -69,7 +84,7 @@ impl Step<'_, '_> {
         &mut self,
         key: &LrpKey,
         us: &InstanceKey,
-        domain: &Domain,
+        origin: &Origin<'_>,
         reason: &str,
     ) -> Result<(), Refusal> {
         let before = self.draft.instance(key);
@@ -78,15 +93,19 @@ impl Step<'_, '_> {
         }
         let dance = crash::dance(before.as_ref(), self.now, self.settings);
         let given_up = before.as_ref().is_some_and(|lrp| !self.wants_this(lrp));
+        let is_new = before.is_none();
         let after = match before {
             Some(lrp) => stepped(lrp, dance.state, None, self.now),
-            None => ActualLrp { state: dance.state, ..self.another(key, domain) },
+            None => ActualLrp { state: dance.state, ..self.another(key, origin) },
         };
         self.put(ActualLrp {
             crash_count: dance.crash_count,
             crash_reason: Some(text::reason(reason)),
             ..after
         });
+        if is_new {
+            self.give_up_earlier(key);
+        }
         if given_up {
             self.retire_one(key);
         } else if dance.state == ActualState::Unclaimed {
@@ -95,11 +114,24 @@ impl Step<'_, '_> {
         Ok(())
     }
 
-    /// A record for what has none, of the incarnation that stands.
-    fn another(&self, key: &LrpKey, domain: &Domain) -> ActualLrp {
+    /// A record for what has none; of the incarnation that stands, if its cell does not say.
+    fn another(&self, key: &LrpKey, origin: &Origin<'_>) -> ActualLrp {
+        let stands = || self.draft.desired(&key.process_guid).map(|desired| desired.incarnation);
+        let incarnation = origin.incarnation.or_else(stands).unwrap_or(0);
+        ActualLrp { incarnation, ..ActualLrp::unclaimed(key, origin.domain.clone(), self.now) }
+    }
+
+    /// What comes back of a desired LRP that was deleted, after another was desired under its name,
+    /// holds an index of the new one: it is stopped at once, as when it was deleted.
+    fn give_up_earlier(&mut self, key: &LrpKey) {
+        let Some(lrp) = self.draft.instance(key) else { return };
         let desired = self.draft.desired(&key.process_guid);
-        let incarnation = desired.map_or(0, |desired| desired.incarnation);
-        ActualLrp { incarnation, ..ActualLrp::unclaimed(key, domain.clone(), self.now) }
+        let Some(desired) = desired.filter(|it| it.incarnation != lrp.incarnation) else { return };
+        if !desired.retiring {
+            self.draft.put(Record::Desired(Box::new(DesiredLrp { retiring: true, ..desired })));
+        }
+        let why = Retirement::Explicit;
+        self.effects.push(Effect::Next(Request::Retire { key: key.clone(), why }));
     }
 
     pub(super) fn remove(&mut self, key: &LrpKey, us: &InstanceKey) -> Result<(), Refusal> {
@@ -128,6 +160,12 @@ impl Step<'_, '_> {
 
 fn no_instance(key: &LrpKey) -> Refusal {
     Refusal::NotFound { what: "instance".to_owned(), name: key.to_string() }
+}
+
+fn of_another(lrp: &ActualLrp) -> Refusal {
+    let (key, guid) = (lrp.key(), &lrp.process_guid);
+    let text = format!("{key} is not what the container is of: that was an earlier `{guid}`");
+    Refusal::State { text }
 }
 
 /// Says in which state, and whose, the instance is.

@@ -38,11 +38,7 @@ impl Step<'_, '_> {
             version: stands.as_ref().map_or(0, |removing| removing.version) + 1,
             created_at: Some(self.now),
             updated_at: None,
-            // Instances that nobody has given up, of a record that is lost, are as good as new ones.
-            incarnation: stands.as_ref().map_or_else(
-                || self.incarnation_of_instances(guid),
-                |removing| removing.incarnation + 1,
-            ),
+            incarnation: self.next_incarnation(guid, stands.as_ref()),
             removing: false,
             retiring: stands.is_some(),
             ..wanted.clone()
@@ -127,9 +123,18 @@ impl Step<'_, '_> {
         self.draft.desired(guid).filter(|lrp| !lrp.removing)
     }
 
-    fn incarnation_of_instances(&self, guid: &ProcessGuid) -> u64 {
-        let instances = self.draft.instances_of(guid);
-        instances.iter().map(|lrp| lrp.incarnation).max().unwrap_or(0)
+    /// One that no other of this name has had: of those that are gone nothing is left but, on a cell
+    /// that is away, a container.
+    fn next_incarnation(&self, guid: &ProcessGuid, removing: Option<&DesiredLrp>) -> u64 {
+        let now = u64::try_from(self.now.0).unwrap_or(0);
+        match removing {
+            Some(removing) => now.max(removing.incarnation + 1),
+            // Instances that nobody has given up, of a record that is lost, are as good as new ones.
+            None => {
+                let instances = self.draft.instances_of(guid);
+                instances.iter().map(|lrp| lrp.incarnation).max().unwrap_or(now)
+            }
+        }
     }
 
     /// Creates what is missing from an index on, a few records at a time.

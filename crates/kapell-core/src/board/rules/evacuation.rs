@@ -1,9 +1,8 @@
 //! How an instance leaves a cell: a twin of it stays until another cell runs it.
 
-use super::Step;
 use super::instances::unclaimed;
+use super::{Origin, Step};
 use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo};
-use crate::board::ids::Domain;
 use crate::board::record::RecordKey;
 use crate::board::request::Refusal;
 use crate::rep::{Action, evacuation as table};
@@ -14,11 +13,11 @@ impl Step<'_, '_> {
         &mut self,
         key: &LrpKey,
         us: &InstanceKey,
-        domain: &Domain,
+        origin: &Origin<'_>,
         net: &NetInfo,
     ) -> Result<(), Refusal> {
         let (lrp, twin) = (self.draft.instance(key), self.draft.evacuating(key));
-        let instance = table::Instance::of(lrp.as_ref(), us);
+        let instance = table::Instance::of(lrp.as_ref(), us, origin.incarnation);
         let rule = table::running(instance, table::Twin::of(twin.as_ref(), us));
         if rule.actions.contains(&Action::DeleteContainer) {
             let text = format!("{key} cannot be evacuated, its container is to go: {}", rule.why);
@@ -34,7 +33,8 @@ impl Step<'_, '_> {
                 evacuating: true,
                 expires_at: Some(self.now.after(self.settings.evacuation)),
                 version: twin.map_or(1, |twin| twin.version + 1),
-                ..ActualLrp::unclaimed(key, domain.clone(), self.now)
+                incarnation: lrp.as_ref().map_or(0, |lrp| lrp.incarnation),
+                ..ActualLrp::unclaimed(key, origin.domain.clone(), self.now)
             });
         }
         if let Some(lrp) = lrp.filter(|_| rule.actions.contains(&Action::Unclaim)) {

@@ -5,13 +5,14 @@ use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey};
 use crate::board::crash;
 use crate::board::ids::CellId;
 use crate::board::record::RecordKey;
-use crate::board::request::Effect;
+use crate::board::request::{Effect, Retirement};
 use crate::board::text;
 use crate::seams::Timestamp;
 
 impl Step<'_, '_> {
-    /// Stops an instance unless it is desired after all.
-    pub(super) fn retire(&mut self, key: &LrpKey) {
+    /// Stops an instance unless it is desired after all. Whether its domain is fresh, which may lie in
+    /// another shard, was checked by who asks.
+    pub(super) fn retire(&mut self, key: &LrpKey, why: Retirement) {
         let instance = self.draft.instance(key);
         let twin = self.draft.evacuating(key);
         if instance.as_ref().or(twin.as_ref()).is_some_and(|lrp| self.wants_this(lrp)) {
@@ -29,8 +30,14 @@ impl Step<'_, '_> {
                 }
             }
         }
-        if let Some(instance) = twin {
-            self.stop(key, instance);
+        match why {
+            Retirement::Explicit => {
+                if let Some(instance) = twin {
+                    self.stop(key, instance);
+                }
+            }
+            // Its cell lets go of it by its own table, once the instance is gone.
+            Retirement::Converged => {}
         }
     }
 

@@ -12,7 +12,7 @@ use super::draft::Draft;
 use super::record::RecordKey;
 use super::request::{Effect, Refusal, Reply, Report, Request, Retirement, Verdict};
 use super::settings::Settings;
-use crate::board::ids::CellId;
+use crate::board::ids::{CellId, Domain};
 use crate::seams::Timestamp;
 
 pub(super) use tasks::{Kick, kick};
@@ -27,6 +27,14 @@ pub fn decide(
     let mut step = Step { draft, now, settings, effects: Vec::new() };
     let reply = step.take(request)?;
     Ok(Verdict { reply, effects: step.effects })
+}
+
+/// Where a container comes from, as its cell tells it.
+#[derive(Debug, Clone, Copy)]
+struct Origin<'a> {
+    domain: &'a Domain,
+    /// Older agents do not say.
+    incarnation: Option<u64>,
 }
 
 /// One request in the making.
@@ -55,8 +63,7 @@ impl Step<'_, '_> {
             Request::Report { cell_id, report } => return self.report(cell_id, report),
             Request::Unfold { process_guid, from } => self.unfold(process_guid, *from),
             Request::Settle { process_guid } => self.settle(process_guid),
-            // Whether the domain is fresh was checked by whoever asks; all else is checked here.
-            Request::Retire { key, why: _ } => self.retire(key),
+            Request::Retire { key, why } => self.retire(key, *why),
             Request::RestartCrashed { key } => self.restart_crashed(key),
             Request::Reemit { key } => self.reemit(key),
             Request::Rescue { key, cell_id } => self.rescue(key, cell_id),
@@ -88,16 +95,16 @@ impl Step<'_, '_> {
                 };
                 return self.complete_task(task_guid, &us, &outcome);
             }
-            Report::Claim { key, .. } => {
-                self.claim(key, &us)?;
+            Report::Claim { key, incarnation, .. } => {
+                self.claim(key, &us, *incarnation)?;
                 key
             }
-            Report::Running { key, domain, net, .. } => {
-                self.running(key, &us, domain, net)?;
+            Report::Running { key, domain, incarnation, net, .. } => {
+                self.running(key, &us, &Origin { domain, incarnation: *incarnation }, net)?;
                 key
             }
-            Report::Crashed { key, domain, reason, .. } => {
-                self.crashed(key, &us, domain, reason)?;
+            Report::Crashed { key, domain, incarnation, reason, .. } => {
+                self.crashed(key, &us, &Origin { domain, incarnation: *incarnation }, reason)?;
                 key
             }
             Report::Remove { key, .. } => {
@@ -108,8 +115,8 @@ impl Step<'_, '_> {
                 self.remove_evacuating(key, &us);
                 key
             }
-            Report::Evacuate { key, domain, net, .. } => {
-                self.evacuate(key, &us, domain, net)?;
+            Report::Evacuate { key, domain, incarnation, net, .. } => {
+                self.evacuate(key, &us, &Origin { domain, incarnation: *incarnation }, net)?;
                 key
             }
             Report::Unclaim { key, .. } => {

@@ -8,7 +8,7 @@ use crate::board::record::{Record, RecordKey};
 use crate::board::request::{Effect, Refusal, Reply, Request};
 use crate::board::settings::Settings;
 use crate::board::task::{Task, TaskDefinition, TaskState};
-use crate::board::{text, validate};
+use crate::board::{reasons, text, validate};
 use crate::seams::Timestamp;
 
 /// What convergence does to a task that waits too long.
@@ -134,7 +134,7 @@ impl Step<'_, '_> {
                 return Err(refused("be cancelled", &task));
             }
         }
-        Ok(shown(self.complete(task, &Outcome::failure("cancelled"))))
+        Ok(shown(self.complete(task, &Outcome::failure(reasons::CANCELLED))))
     }
 
     pub(super) fn resolve_task(&mut self, guid: &TaskGuid) -> Result<Reply, Refusal> {
@@ -179,8 +179,7 @@ impl Step<'_, '_> {
             task.state == TaskState::Running && task.cell_id.as_ref() == Some(cell_id)
         };
         let Some(task) = self.draft.task(guid).filter(lost) else { return };
-        let reason = format!("cell `{cell_id}` disappeared before completion");
-        self.complete(task, &Outcome::failure(&reason));
+        self.complete(task, &Outcome::failure(&reasons::cell_lost(cell_id)));
     }
 
     pub(super) fn kick_task(&mut self, guid: &TaskGuid) {
@@ -191,8 +190,7 @@ impl Step<'_, '_> {
                 self.effects.push(Effect::StartTask { task_guid: guid.clone() });
             }
             Some(Kick::GiveUp) => {
-                let why = task.placement_error.as_deref().unwrap_or("no cell has taken it");
-                let reason = format!("not started in time: {why}");
+                let reason = reasons::not_started(task.placement_error.as_deref());
                 self.complete(task, &Outcome::failure(&reason));
             }
             Some(Kick::Resolve) => drop(self.resolve(task)),

@@ -3,16 +3,35 @@ use crate::board::request::{Report, Retirement};
 use crate::board::*;
 
 fn claim() -> Report {
-    Report::Claim { key: key(0), instance_guid: "x".into() }
+    Report::Claim { key: key(0), instance_guid: "x".into(), incarnation: None }
+}
+
+fn runs_of(incarnation: Option<u64>) -> Report {
+    Report::Running {
+        key: key(0),
+        instance_guid: "x".into(),
+        domain: "d".into(),
+        incarnation,
+        net: net(),
+    }
 }
 
 fn runs() -> Report {
-    Report::Running { key: key(0), instance_guid: "x".into(), domain: "d".into(), net: net() }
+    runs_of(None)
+}
+
+fn crashes_of(incarnation: Option<u64>) -> Report {
+    Report::Crashed {
+        key: key(0),
+        instance_guid: "x".into(),
+        domain: "d".into(),
+        incarnation,
+        reason: "Exited with status 1".to_owned(),
+    }
 }
 
 fn crashes() -> Report {
-    let reason = "Exited with status 1".to_owned();
-    Report::Crashed { key: key(0), instance_guid: "x".into(), domain: "d".into(), reason }
+    crashes_of(None)
 }
 
 fn remove() -> Report {
@@ -107,6 +126,7 @@ fn running_again_writes_only_a_changed_address() {
         key: key(0),
         instance_guid: "x".into(),
         domain: "d".into(),
+        incarnation: None,
         net: moved.clone(),
     };
     world.report("a", report).unwrap();

@@ -103,6 +103,15 @@ fn evacuating_twins_are_ignored_until_they_expire_or_their_cell_is_gone() {
 }
 
 #[test]
+fn an_evacuating_twin_is_no_instance() {
+    let unfold = Request::Unfold { process_guid: "web".into(), from: 0 };
+    assert_eq!(plan(&World::desiring(1).with(twin("a", "x"))), [unfold]);
+    let mut stale = World::desiring(1).with(unclaimed()).with(twin("a", "x"));
+    stale.pass(seconds(30));
+    assert_eq!(plan(&stale), [Request::Reemit { key: key(0) }]);
+}
+
+#[test]
 fn tasks_of_lost_cells_fail() {
     let world = World::new().with_task(task(TaskState::Running, Some("gone")));
     let lost = Request::FailLostTask { task_guid: "t".into(), cell_id: "gone".into() };

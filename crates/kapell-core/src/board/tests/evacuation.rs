@@ -3,7 +3,13 @@ use crate::board::request::Report;
 use crate::board::*;
 
 fn evacuate() -> Report {
-    Report::Evacuate { key: key(0), instance_guid: "x".into(), domain: "d".into(), net: net() }
+    Report::Evacuate {
+        key: key(0),
+        instance_guid: "x".into(),
+        domain: "d".into(),
+        incarnation: None,
+        net: net(),
+    }
 }
 
 fn ours(lrp: &ActualLrp) -> bool {

@@ -49,6 +49,19 @@ fn retiring_stops_the_evacuating_twin_as_well() {
 }
 
 #[test]
+fn convergence_leaves_the_evacuating_twin_to_its_cell() {
+    let converged = Request::Retire { key: key(0), why: Retirement::Converged };
+    let mut world = World::new().with(running("a", "x")).with(twin("b", "y"));
+    assert_eq!(world.effects(&converged), [stop(0, "a", "x")]);
+    let mut world = World::new().with(unclaimed()).with(twin("b", "y"));
+    assert_eq!(world.effects(&converged), []);
+    assert!(world.instance(0).is_none() && world.twin(0).is_some());
+    let mut world = World::desiring(1).with(unclaimed());
+    world.ask(&converged).unwrap();
+    assert_eq!(world.written, 0, "it is desired after all");
+}
+
+#[test]
 fn a_crashed_instance_is_restarted_once_it_is_due() {
     let restart = Request::RestartCrashed { key: key(0) };
     let mut world = World::desiring(1).with(crashed(4));

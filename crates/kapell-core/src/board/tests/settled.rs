@@ -79,7 +79,9 @@ fn plan(world: &World) -> Vec<Request> {
 fn answer(effect: Effect) -> Request {
     let report = |report| Request::Report { cell_id: "a".into(), report };
     match effect {
-        Effect::Start { key } => report(Report::Claim { key, instance_guid: "new".into() }),
+        Effect::Start { key } => {
+            report(Report::Claim { key, instance_guid: "new".into(), incarnation: None })
+        }
         Effect::StartTask { task_guid } => {
             report(Report::StartTask { task_guid, instance_guid: "i".into() })
         }

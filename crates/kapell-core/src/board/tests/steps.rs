@@ -86,16 +86,28 @@ fn every_step_that_is_allowed_can_be_taken() {
     let us = || (key(0), instance_guid.clone());
     let claim = || {
         let (key, instance_guid) = us();
-        report(Report::Claim { key, instance_guid })
+        report(Report::Claim { key, instance_guid, incarnation: None })
     };
     let runs = || {
         let (key, instance_guid) = us();
-        report(Report::Running { key, instance_guid, domain: domain.clone(), net: net() })
+        report(Report::Running {
+            key,
+            instance_guid,
+            incarnation: None,
+            domain: domain.clone(),
+            net: net(),
+        })
     };
     let crashes = || {
         let (key, instance_guid) = us();
         let reason = "r".to_owned();
-        report(Report::Crashed { key, instance_guid, domain: domain.clone(), reason })
+        report(Report::Crashed {
+            key,
+            instance_guid,
+            incarnation: None,
+            domain: domain.clone(),
+            reason,
+        })
     };
     let lost = Request::Rescue { key: key(0), cell_id: "a".into() };
     for lrp in [claimed("a", "x"), running("a", "x")] {

@@ -296,3 +296,48 @@ fn a_callback_that_never_works_does_not_keep_a_task_for_ever() {
     }
     assert_eq!(world.task(), None);
 }
+
+/// However often it is asked for, by clients and by convergence.
+#[test]
+fn a_callback_has_one_caller_at_a_time() {
+    let mut world = World::new().with_task(calling_back(task(TaskState::Completed, Some("a"))));
+    let mut calls = 0;
+    for second in 0..30 {
+        for request in [resolve(), kick_completed()] {
+            let effects = world.ask(&request).map(|verdict| verdict.effects).unwrap_or_default();
+            calls += effects.iter().filter(|it| matches!(it, Effect::CallBack { .. })).count();
+        }
+        assert_eq!(calls, 1, "in second {second}");
+        world.pass(seconds(1));
+    }
+}
+
+/// Copied by hand from the specification: in which states a task can be cancelled and deleted.
+#[test]
+fn cancel_and_delete_are_errors_in_any_other_state() {
+    let delete_as_clients_do = |world: &mut World| world.ask(&resolve());
+    for (state, cancels, deletes) in [
+        (TaskState::Pending, true, false),
+        (TaskState::Running, true, false),
+        (TaskState::Completed, false, true),
+        (TaskState::Resolving, false, false),
+    ] {
+        let cancelled = with(state, Some("a")).ask(&cancel());
+        assert_eq!(cancelled.is_ok(), cancels, "{state:?}");
+        let deleted = delete_as_clients_do(&mut with(state, Some("a")));
+        assert_eq!(deleted.is_ok(), deletes, "{state:?}");
+        for answer in [cancelled, deleted] {
+            assert!(matches!(answer, Ok(_) | Err(Refusal::State { .. })), "{state:?}: {answer:?}");
+        }
+    }
+}
+
+/// Copied by hand from the specification, as far as it has them.
+#[test]
+fn the_reasons_for_failures_are_these() {
+    assert_eq!(reasons::CANCELLED, "cancelled");
+    assert_eq!(reasons::EVACUATION_TIMED_OUT, "timed out during cell evacuation");
+    let full = Some("insufficient resources: memory");
+    assert_eq!(reasons::not_started(full), "not started in time: insufficient resources: memory");
+    assert_eq!(reasons::not_started(None), "not started in time: no cell has taken it");
+}

@@ -7,18 +7,28 @@ use super::world::*;
 use crate::board::request::{Report, Retirement};
 use crate::board::*;
 
+/// The incarnation of what is desired first.
+fn now_long() -> u64 {
+    u64::try_from(NOW.0).unwrap()
+}
+
 fn arb_report() -> impl Strategy<Value = Request> {
-    (0..9, 0..2_u32, 0..2_usize, 0..2_usize).prop_map(|(kind, index, cell, guid)| {
+    let incarnation = prop_oneof![Just(None), Just(Some(0)), Just(Some(now_long()))];
+    let which = (0..9, 0..2_u32, 0..2_usize, 0..2_usize, incarnation);
+    which.prop_map(|(kind, index, cell, guid, incarnation)| {
         let (key, domain) = (key(index), Domain::from("d"));
         let instance_guid = InstanceGuid::from(["x", "y"][guid]);
         let task_guid = TaskGuid::from("t");
         let report = match kind {
-            0 => Report::Claim { key, instance_guid },
-            1 => Report::Running { key, instance_guid, domain, net: net() },
-            2 => Report::Crashed { key, instance_guid, domain, reason: "r".to_owned() },
+            0 => Report::Claim { key, instance_guid, incarnation },
+            1 => Report::Running { key, instance_guid, domain, incarnation, net: net() },
+            2 => {
+                let reason = "r".to_owned();
+                Report::Crashed { key, instance_guid, domain, incarnation, reason }
+            }
             3 => Report::Remove { key, instance_guid },
             4 => Report::RemoveEvacuating { key, instance_guid },
-            5 => Report::Evacuate { key, instance_guid, domain, net: net() },
+            5 => Report::Evacuate { key, instance_guid, domain, incarnation, net: net() },
             6 => Report::Unclaim { key, instance_guid },
             7 => Report::StartTask { task_guid, instance_guid },
             _ => Report::CompleteTask {
@@ -35,7 +45,7 @@ fn arb_report() -> impl Strategy<Value = Request> {
 }
 
 fn arb_request() -> impl Strategy<Value = Request> {
-    let own = (0..15, 0..2_u32, 0..2_usize, 0..4_u32).prop_map(|(kind, index, at, number)| {
+    let own = (0..20, 0..2_u32, 0..2_usize, 0..4_u32).prop_map(|(kind, index, at, number)| {
         let (key, cell_id) = (key(index), CellId::from(["a", "b"][at]));
         let (process_guid, task_guid) = (ProcessGuid::from("web"), TaskGuid::from("t"));
         let reason = "full".to_owned();
@@ -61,6 +71,11 @@ fn arb_request() -> impl Strategy<Value = Request> {
             11 => Request::ResolveTask { task_guid },
             12 => Request::DeleteTask { task_guid },
             13 => Request::FailTaskPlacement { task_guid, reason, last: number == 0 },
+            14 => Request::KickPendingTask { task_guid },
+            15 => Request::KickCompletedTask { task_guid },
+            16 => Request::Reemit { key },
+            17 => Request::Settle { process_guid },
+            18 => Request::Retire { key, why: Retirement::Converged },
             _ => Request::FailLostTask { task_guid, cell_id },
         }
     });
@@ -137,6 +152,38 @@ proptest! {
                 prop_assert!(key.index < desired.instances);
                 prop_assert_eq!(world.records.instances[&key].state, ActualState::Unclaimed);
             }
+        }
+    }
+
+    #[test]
+    fn records_hold_only_what_fits_their_state(
+        steps in prop::collection::vec((arb_request(), 0..400_u64), 1..40),
+    ) {
+        let mut world = World::new();
+        let mut completed: Option<Task> = None;
+        for (request, pause) in steps {
+            world.pass(seconds(pause));
+            let _ = world.ask(&request);
+            for lrp in world.records.instances.values() {
+                let waits = lrp.state == ActualState::Unclaimed;
+                prop_assert!(waits || lrp.placement_error.is_none(), "after {:?}", request);
+                prop_assert!(!lrp.evacuating && lrp.expires_at.is_none());
+            }
+            for twin in world.records.evacuating.values() {
+                let until = twin.since.after(world.settings.evacuation);
+                prop_assert_eq!((twin.state, twin.expires_at), (ActualState::Running, Some(until)));
+                prop_assert!(twin.evacuating && twin.placement_error.is_none());
+            }
+            let Some(task) = world.task() else { continue };
+            let over = matches!(task.state, TaskState::Completed | TaskState::Resolving);
+            prop_assert_eq!(task.first_completed_at.is_some(), over);
+            let waits = task.state == TaskState::Pending;
+            prop_assert!(waits || task.placement_error.is_none());
+            let before = completed.take().filter(|it| it.created_at == task.created_at);
+            if let Some(before) = before.filter(|it| it.instance_guid == task.instance_guid) {
+                prop_assert_eq!(before.first_completed_at, task.first_completed_at, "the first");
+            }
+            completed = over.then(|| task.clone());
         }
     }
 }

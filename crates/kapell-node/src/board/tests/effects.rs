@@ -147,8 +147,9 @@ async fn a_crashed_instance_is_restarted_in_time() {
     let crash = async |guid: &str| {
         let key = LrpKey { process_guid: "l".into(), index: 0 };
         let (instance_guid, domain) = (guid.into(), "d".into());
-        let reason = "exit 1".to_owned();
-        show.report("c", Report::Crashed { key, instance_guid, domain, reason }).await;
+        let (incarnation, reason) = (None, "exit 1".to_owned());
+        let crashed = Report::Crashed { key, instance_guid, domain, incarnation, reason };
+        show.report("c", crashed).await;
     };
     for _ in 0..4 {
         crash("l-0-on-c").await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
@@ -165,12 +166,18 @@ impl CellLink for Cells {
 pub(crate) struct Calls {
     pub(crate) answers: Mutex<Vec<CallbackOutcome>>,
     pub(crate) made: Mutex<Vec<(String, Task)>>,
+    /// How long an answer takes.
+    pub(crate) slow: Mutex<Duration>,
 }
 
 #[async_trait]
 impl Callbacks for Calls {
     async fn call(&self, url: &str, body: &[u8]) -> CallbackOutcome {
         lock(&self.made).push((url.to_owned(), serde_json::from_slice(body).unwrap()));
+        let slow = *lock(&self.slow);
+        if !slow.is_zero() {
+            tokio::time::sleep(slow).await; // tidy: allow(sleep) a call takes time
+        }
         let mut answers = lock(&self.answers);
         if answers.is_empty() { CallbackOutcome::Answered(200) } else { answers.remove(0) }
     }

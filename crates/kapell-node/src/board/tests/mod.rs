@@ -1,3 +1,4 @@
+mod callbacks;
 mod commits;
 mod effects;
 mod fakes;
@@ -5,6 +6,7 @@ mod hub;
 mod plan;
 mod presence;
 mod queues;
+mod returning;
 mod takeover;
 pub(crate) mod theatre;
 mod trouble;

@@ -202,11 +202,16 @@ impl Show {
     pub(crate) async fn run(&self, cell: &str, guid: &str, index: u32) {
         let key = LrpKey { process_guid: guid.into(), index };
         let instance_guid = InstanceGuid::new(format!("{guid}-{index}-on-{cell}"));
-        let claim = Report::Claim { key: key.clone(), instance_guid: instance_guid.clone() };
+        let claim = Report::Claim {
+            key: key.clone(),
+            instance_guid: instance_guid.clone(),
+            incarnation: None,
+        };
         self.report(cell, claim).await;
         let net = NetInfo { address: "127.0.0.1".to_owned(), ports: Vec::new() };
         let domain = Domain::from("d");
-        self.report(cell, Report::Running { key, instance_guid, domain, net }).await;
+        let runs = Report::Running { key, instance_guid, domain, incarnation: None, net };
+        self.report(cell, runs).await;
     }
 
     pub(crate) fn instance(&self, guid: &str, index: u32) -> Option<ActualLrp> {

@@ -17,6 +17,8 @@ pub(super) struct FakeContainers {
     /// Said instead of running.
     trouble: Mutex<Option<String>>,
     pub(super) deaf: Mutex<bool>,
+    /// So many deletes fail.
+    pub(super) stuck: Mutex<u32>,
     /// Starts whose program has this path wait here.
     pub(super) gate: Semaphore,
     pub(super) gated: Mutex<Option<String>>,
@@ -38,6 +40,7 @@ impl FakeContainers {
             ran: Mutex::default(),
             trouble: Mutex::default(),
             deaf: Mutex::default(),
+            stuck: Mutex::default(),
             gate: Semaphore::new(0),
             gated: Mutex::default(),
             most_at_once: Mutex::default(),
@@ -133,6 +136,12 @@ impl Containers for FakeContainers {
     }
 
     async fn delete(&self, guid: &str) -> Result<(), Error> {
+        let left = self.stuck.lock().unwrap().checked_sub(1);
+        if let Some(left) = left {
+            *self.stuck.lock().unwrap() = left;
+            let source = std::io::Error::other("it is busy");
+            return Err(Error::Io { what: "cannot delete it".to_owned(), source });
+        }
         self.there().remove(guid).map(drop).ok_or_else(|| unknown(guid))
     }
 

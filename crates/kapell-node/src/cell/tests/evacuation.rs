@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use kapell_core::board::{ActualState, TaskGuid, TaskState};
 
-use super::board::elsewhere;
-use super::stage::{EPOCH, Stage, key, lrp};
+use super::board::{Fate, elsewhere, name};
+use super::stage::{EPOCH, Stage, key, lrp, settings};
+use crate::cell::CellSettings;
 use crate::testing::within;
 
 #[tokio::test(start_paused = true)]
@@ -70,9 +71,63 @@ async fn an_evacuation_ends_although_the_board_is_silent() {
     let stage = Stage::new().await;
     let web = key("web", 0);
     stage.running(&web).await;
-    stage.board.set_fate(|_| super::board::Fate::Lost);
+    stage.board.set_fate(|_| Fate::Lost);
     *stage.board.unreadable.lock().unwrap() = true;
     stage.cell.evacuate(EPOCH).unwrap();
     within("it is over", Duration::from_secs(640), stage.cell.evacuated()).await;
     assert!(stage.containers.guids().is_empty());
+}
+
+fn short() -> CellSettings {
+    CellSettings { evacuation: Duration::from_secs(20), ..settings() }
+}
+
+/// It never began here, and another cell may take it.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waits_is_not_failed_by_the_end_of_an_evacuation() {
+    let stage = Stage::with(short()).await;
+    stage.board.set_fate(|_| Fate::Lost);
+    stage.place_task(&TaskGuid::new("job"));
+    stage.until("it is held", |stage| stage.held() == 1).await;
+    stage.cell.evacuate(EPOCH).unwrap();
+    stage.within(Duration::from_secs(22), "it is gone", Stage::is_empty).await;
+    stage.board.set_fate(|_| Fate::Arrives);
+    within("it is over", Duration::from_secs(30), stage.cell.evacuated()).await;
+    assert_eq!(stage.board.task(&TaskGuid::new("job")).unwrap().state, TaskState::Pending);
+    assert!(stage.containers.ran().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_the_board_has_running_fails_at_the_end_of_an_evacuation() {
+    let stage = Stage::with(short()).await;
+    let lost =
+        |report: &_| if name(report) == "start-task" { Fate::AnswerLost } else { Fate::Arrives };
+    stage.board.set_fate(lost);
+    stage.place_task(&TaskGuid::new("job"));
+    let runs = |stage: &Stage| {
+        stage.board.task(&TaskGuid::new("job")).unwrap().state == TaskState::Running
+    };
+    stage.until("the board has it running", runs).await;
+    stage.cell.evacuate(EPOCH).unwrap();
+    within("it is over", Duration::from_secs(60), stage.cell.evacuated()).await;
+    let task = stage.board.task(&TaskGuid::new("job")).unwrap();
+    assert_eq!(task.state, TaskState::Completed);
+    assert_eq!(task.failure_reason, "timed out during cell evacuation");
+    assert!(stage.containers.ran().is_empty());
+}
+
+/// Copied by hand from the ruling.
+#[test]
+fn every_timer_of_a_cell_is_as_ruled() {
+    let is = CellSettings::default();
+    for (name, timer, wanted) in [
+        ("poll", is.poll_every, 30),
+        ("poll while evacuating", is.evacuating_poll_every, 10),
+        ("presence", is.present_every, 5),
+        ("reservation", is.reservation, 60),
+        ("evacuation", is.evacuation, 600),
+        ("grace", is.stop_grace, 10),
+    ] {
+        assert_eq!(timer, Duration::from_secs(wanted), "{name}");
+    }
 }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use kapell_api::v1::Stop;
 use kapell_backend::containers::Exit;
+use kapell_core::board::request::Report;
 use kapell_core::board::{ActualState, EnvVar};
 
 use super::board::{Fate, elsewhere};
@@ -86,9 +87,7 @@ async fn a_crash_is_reported_with_its_reason() {
         stage.containers.end(guid.as_str(), exit);
         stage.until("it is gone", Stage::is_empty).await;
         let last = stage.board.calls().pop().unwrap();
-        let kapell_core::board::request::Report::Crashed { reason: told, .. } = &last[0] else {
-            panic!("{last:?}")
-        };
+        let Report::Crashed { reason: told, .. } = &last[0] else { panic!("{last:?}") };
         assert_eq!(told, reason);
     }
     assert!(stage.containers.guids().is_empty());
@@ -199,4 +198,66 @@ async fn a_container_that_the_driver_has_lost_is_a_crash() {
         .unwrap();
     stage.until("it is gone", Stage::is_empty).await;
     assert_eq!(stage.board.told(), ["claim", "running", "crashed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_cannot_be_deleted_is_deleted_later() {
+    let stage = Stage::new().await;
+    let web = key("web", 0);
+    let instance_guid = stage.running(&web).await;
+    *stage.containers.stuck.lock().unwrap() = 3;
+    stage.cell.stop(EPOCH, &Stop { key: web.clone(), instance_guid }).unwrap();
+    stage.until("it is gone", Stage::is_empty).await;
+    assert_eq!(*stage.containers.stuck.lock().unwrap(), 0);
+    assert!(stage.containers.guids().is_empty());
+    assert_eq!(stage.board.told(), ["claim", "running", "remove"], "said once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_name_the_incarnation_also_after_a_restart_of_the_agent() {
+    let mut stage = Stage::new().await;
+    let web = key("web", 0);
+    stage.board.unclaimed(&web);
+    stage.board.records().instances.get_mut(&web).unwrap().incarnation = 7;
+    let mut work = lrp(&web);
+    work.desired.incarnation = 7;
+    stage.work(vec![work], Vec::new());
+    let runs = |stage: &Stage| stage.board.state_of(&web) == Some(ActualState::Running);
+    stage.until("it runs", runs).await;
+    stage.agent.shutdown().await;
+    stage.board.records().instances.clear();
+    stage.restart().await;
+    stage.until("it is known again", runs).await;
+    let incarnations: Vec<Option<u64>> = stage.board.calls().iter().flatten().map(named).collect();
+    assert_eq!(incarnations, [Some(7); 3], "claim, running, running");
+}
+
+fn named(report: &Report) -> Option<u64> {
+    match report {
+        Report::Claim { incarnation, .. }
+        | Report::Running { incarnation, .. }
+        | Report::Crashed { incarnation, .. }
+        | Report::Evacuate { incarnation, .. } => *incarnation,
+        Report::Remove { .. }
+        | Report::RemoveEvacuating { .. }
+        | Report::Unclaim { .. }
+        | Report::StartTask { .. }
+        | Report::CompleteTask { .. } => None,
+    }
+}
+
+/// Its process was deleted and another desired under the same name while its cell was away.
+#[tokio::test(start_paused = true)]
+async fn a_container_of_an_earlier_process_is_not_taken_for_one_of_the_new() {
+    let mut stage = Stage::new().await;
+    let web = key("web", 0);
+    stage.running(&web).await;
+    stage.agent.shutdown().await;
+    stage.board.unclaimed(&web);
+    stage.board.records().instances.get_mut(&web).unwrap().incarnation = 7;
+    stage.restart().await;
+    stage.until("it is gone", Stage::is_empty).await;
+    assert!(stage.containers.guids().is_empty());
+    assert_eq!(stage.board.told(), ["claim", "running"], "nothing was said of the new one");
+    assert_eq!(stage.board.state_of(&web), Some(ActualState::Unclaimed));
 }

@@ -1,8 +1,10 @@
 mod board;
 mod driver;
 mod evacuation;
+mod harmony;
 mod instances;
 mod limits;
+mod oddity;
 mod restart;
 mod stage;
 mod tables;

@@ -46,7 +46,7 @@ fn bring_to(rep: &mut Rep, guid: &InstanceGuid, state: State, result: Option<Run
 }
 
 /// Does what is decided, as if all went well, and tells what that was.
-fn play(rep: &mut Rep) -> Vec<&'static str> {
+pub(super) fn play(rep: &mut Rep) -> Vec<&'static str> {
     let mut seen = Vec::new();
     loop {
         let starting: Vec<InstanceGuid> = rep
@@ -145,13 +145,13 @@ fn twin_record(twin: Twin, us: &InstanceKey) -> Option<ActualLrp> {
     Some(ActualLrp { evacuating: true, ..actual(ActualState::Running, Some(&of), false) })
 }
 
-/// What a cell does with a container of an instance, and whether it still has it.
-fn lrp_play(
+/// A container of an instance, and what the board has of it.
+pub(super) fn lrp_stage(
     container: lrp::Container,
     instance: Instance,
     twin: Twin,
     evacuating: bool,
-) -> (Vec<&'static str>, bool) {
+) -> (Rep, InstanceGuid, CellRecords) {
     let mut rep = rep();
     let guid = match container {
         lrp::Container::Missing => InstanceGuid::new("lost"),
@@ -179,11 +179,30 @@ fn lrp_play(
         evacuating: twin_record(twin, &us).into_iter().collect(),
         ..CellRecords::default()
     };
+    (rep, guid, records)
+}
+
+/// What a cell does that has just read these records, and whether the container is gone then.
+pub(super) fn polled(
+    mut rep: Rep,
+    guid: &InstanceGuid,
+    records: &CellRecords,
+) -> (Vec<&'static str>, bool) {
+    let was_there = rep.executor.get(guid).is_some();
     let (_, asked) = rep.wanted();
-    rep.harmonize(&records, &asked);
+    rep.harmonize(records, &asked);
     let seen = play(&mut rep);
-    let deleted = container != lrp::Container::Missing && rep.executor.get(&guid).is_none();
-    (seen, deleted)
+    (seen, was_there && rep.executor.get(guid).is_none())
+}
+
+fn lrp_play(
+    container: lrp::Container,
+    instance: Instance,
+    twin: Twin,
+    evacuating: bool,
+) -> (Vec<&'static str>, bool) {
+    let (rep, guid, records) = lrp_stage(container, instance, twin, evacuating);
+    polled(rep, &guid, &records)
 }
 
 #[tokio::test(start_paused = true)]
@@ -192,7 +211,7 @@ async fn every_rule_for_instances_is_carried_out() {
     for container in lrp::Container::ALL {
         for instance in Instance::ALL {
             let us = InstanceKey { instance_guid: "us".into(), cell_id: "cell".into() };
-            let record = lrp::classify(instance_record(instance, &us).as_ref(), &us);
+            let record = lrp::classify(instance_record(instance, &us).as_ref(), &us, None);
             let wanted = wanted(&lrp::harmonize(container, record));
             let got = lrp_play(container, instance, Twin::Missing, false);
             if got != wanted {
@@ -227,6 +246,20 @@ async fn every_rule_of_an_evacuation_is_carried_out() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Whether or not it evacuates: an agent that was restarted has forgotten that.
+#[tokio::test(start_paused = true)]
+async fn a_twin_without_a_container_is_removed() {
+    for evacuating in [false, true] {
+        for instance in [Instance::Missing, Instance::Unclaimed, Instance::RunningElsewhere] {
+            let missing = lrp::Container::Missing;
+            let got = lrp_play(missing, instance, Twin::Here, evacuating);
+            assert_eq!(got, (vec!["remove-evacuating"], false), "{instance:?} {evacuating}");
+            let others = lrp_play(missing, instance, Twin::Elsewhere, evacuating);
+            assert_eq!(others, (vec![], false), "{instance:?} {evacuating}");
+        }
+    }
+}
+
 fn task_record(record: task::Record) -> Option<Task> {
     let (state, cell) = match record {
         task::Record::Missing => return None,
@@ -242,7 +275,11 @@ fn task_record(record: task::Record) -> Option<Task> {
     Some(Task { state, cell_id, ..pending(&TaskGuid::new("job")) })
 }
 
-fn task_play(container: task::Container, record: task::Record) -> (Vec<&'static str>, bool) {
+/// A container of a task, and what the board has of it.
+pub(super) fn task_stage(
+    container: task::Container,
+    record: task::Record,
+) -> (Rep, InstanceGuid, CellRecords) {
     let mut rep = rep();
     let task = pending(&TaskGuid::new("job"));
     let guid = task.instance_guid.clone();
@@ -262,11 +299,7 @@ fn task_play(container: task::Container, record: task::Record) -> (Vec<&'static 
     }
     let tasks = task_record(record).into_iter().collect();
     let records = CellRecords { tasks, ..CellRecords::default() };
-    let (_, asked) = rep.wanted();
-    rep.harmonize(&records, &asked);
-    let seen = play(&mut rep);
-    let deleted = container != task::Container::Missing && rep.executor.get(&guid).is_none();
-    (seen, deleted)
+    (rep, guid, records)
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,7 +308,8 @@ async fn every_rule_for_tasks_is_carried_out() {
     for container in task::Container::ALL {
         for record in task::Record::ALL {
             let wanted = wanted(&task::harmonize(container, record));
-            let got = task_play(container, record);
+            let (rep, guid, records) = task_stage(container, record);
+            let got = polled(rep, &guid, &records);
             if got != wanted {
                 wrong.push(format!("{container:?} x {record:?}: want {wanted:?}, got {got:?}"));
             }

@@ -138,3 +138,40 @@ async fn a_start_without_an_answer_is_not_run_and_fails_when_its_reservation_exp
     assert!(stage.containers.ran().is_empty());
     assert!(stage.board.task(&job()).unwrap().failed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_cannot_be_started_has_failed_with_the_reason() {
+    let stage = Stage::new().await;
+    stage.containers.fail_with("no such program: `job`");
+    stage.place_task(&job());
+    stage.until("it is gone", Stage::is_empty).await;
+    assert_eq!(stage.board.told(), ["start-task", "complete-task"]);
+    let task = stage.board.task(&job()).unwrap();
+    assert!(task.failed && task.failure_reason.contains("no such program: `job`"), "{task:?}");
+}
+
+/// Another cell may take it.
+#[tokio::test(start_paused = true)]
+async fn a_start_that_never_arrives_ends_with_the_reservation_and_the_task_waits() {
+    let stage = Stage::new().await;
+    stage.board.set_fate(|_| Fate::Lost);
+    stage.place_task(&job());
+    stage.within(Duration::from_secs(63), "it is gone", Stage::is_empty).await;
+    assert_eq!(state(&stage), Some(TaskState::Pending));
+    assert!(stage.containers.ran().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_another_cell_runs_is_not_started() {
+    let stage = Stage::new().await;
+    stage.place_task(&job());
+    {
+        let mut records = stage.board.records();
+        let task = records.tasks.get_mut(&job()).unwrap();
+        task.state = TaskState::Running;
+        task.cell_id = Some("other".into());
+    }
+    stage.until("it is gone", Stage::is_empty).await;
+    assert_eq!(stage.board.told(), ["start-task"]);
+    assert!(stage.containers.ran().is_empty());
+}

@@ -122,6 +122,7 @@ fn desired() -> Value {
             ("ports", list(&json!({ "type": "integer", "minimum": 1, "maximum": 65535 }))),
             ("annotation", text()), ("routes", json!({ "type": "object" })),
             ("version", count()), ("created_at", of("Timestamp")), ("updated_at", of("Timestamp")),
+            ("incarnation", count()), ("retiring", flag()),
         ]),
         "DesiredUpdate": strict(0, &[
             ("instances", count()), ("annotation", text()), ("routes", json!({ "type": "object" })), ("version", count()),
@@ -139,7 +140,7 @@ fn instances() -> Value {
             ("process_guid", of("Id")), ("index", count()), ("domain", of("Id")), ("state", of("ActualState")),
             ("since", of("Timestamp")), ("crash_count", count()), ("evacuating", flag()), ("version", count()),
             ("instance_guid", of("Id")), ("cell_id", of("Id")), ("net", of("NetInfo")), ("crash_reason", text()),
-            ("placement_error", text()), ("expires_at", of("Timestamp")),
+            ("placement_error", text()), ("expires_at", of("Timestamp")), ("incarnation", count()),
         ]),
         "Endpoint": object(6, &[
             ("index", count()), ("instance_guid", of("Id")), ("cell_id", of("Id")), ("evacuating", flag()),
