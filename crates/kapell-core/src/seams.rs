@@ -48,6 +48,17 @@ impl Timestamp {
     pub fn after(self, wait: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
     }
+
+    #[must_use]
+    pub fn before(self, wait: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// The first one that is later.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
 }
 
 /// The time, handed in so that tests and the simulator own it.

@@ -191,8 +191,11 @@ impl ActualLrp {
             && self.cell_id.as_ref() == Some(&instance.cell_id)
     }
 
-    /// Whether the fields fit the state.
+    /// Whether the fields fit the state. An evacuating twin always runs.
     pub const fn is_consistent(&self) -> bool {
+        if self.evacuating && !matches!(self.state, ActualState::Running) {
+            return false;
+        }
         let key = self.instance_guid.is_some() && self.cell_id.is_some();
         let no_key = self.instance_guid.is_none() && self.cell_id.is_none();
         match self.state {

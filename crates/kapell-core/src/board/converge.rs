@@ -1,12 +1,17 @@
 //! Convergence: what is found wrong when everything is looked at.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::Range;
+use std::iter::Peekable;
+use std::ops::Bound;
+
+use rustc_hash::FxHashSet;
 
 use super::actual::{ActualLrp, ActualState, LrpKey};
 use super::crash;
-use super::domain::Freshness;
-use super::draft::Records;
-use super::ids::{CellId, Domain};
+use super::desired::DesiredLrp;
+use super::ids::{CellId, Domain, ProcessGuid, TaskGuid};
+use super::records::Records;
 use super::request::{Request, Retirement};
 use super::rules::{Kick, kick};
 use super::settings::Settings;
@@ -23,64 +28,177 @@ pub fn converge(
     now: Timestamp,
     settings: &Settings,
 ) -> Vec<Request> {
-    let pass = Pass { present, fresh: fresh(shards, now), now, settings };
-    shards.iter().flat_map(|records| pass.shard(records)).collect()
+    let fresh = shards.iter().flat_map(|records| fresh(records, now)).collect();
+    let pass = Pass { fresh: &fresh, now, settings };
+    let all = |records: &&Records| {
+        let gone = records.cells().filter(|cell| !present.contains(*cell)).cloned().collect();
+        pass.slice(records, &gone, &Place::Start, usize::MAX).requests
+    };
+    shards.iter().flat_map(all).collect()
+}
+
+/// The domains of a shard that are fresh.
+pub fn fresh(records: &Records, now: Timestamp) -> impl Iterator<Item = Domain> {
+    let fresh = records.domains.values().filter(move |it| it.is_fresh(now));
+    fresh.map(|it| it.domain.clone())
 }
 
 /// The earliest moment after `now` at which a crashed instance may be restarted, or an evacuating
 /// twin or a domain expires.
 pub fn next_due(shards: &[&Records], now: Timestamp, settings: &Settings) -> Option<Timestamp> {
-    let due = |records: &&Records| {
-        let crashed = records.instances.values().filter(|lrp| records.wants(lrp));
-        let restarts = crashed.filter_map(|lrp| crash::restart_at(lrp, settings));
-        let twins = records.evacuating.values().filter_map(|twin| twin.expires_at);
-        let domains = records.domains.values().filter_map(|domain| domain.expires_at);
-        restarts.chain(twins).chain(domains).filter(|at| *at > now).min()
-    };
-    shards.iter().filter_map(due).min()
+    shards.iter().filter_map(|records| records.next_due(now, settings)).min()
 }
 
-struct Pass<'a> {
-    present: &'a BTreeSet<CellId>,
-    fresh: BTreeMap<&'a Domain, &'a Freshness>,
-    now: Timestamp,
-    settings: &'a Settings,
+/// What one pass over all shards goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass<'a> {
+    /// Of all shards.
+    pub fresh: &'a BTreeSet<Domain>,
+    pub now: Timestamp,
+    pub settings: &'a Settings,
 }
 
-fn fresh<'a>(shards: &[&'a Records], now: Timestamp) -> BTreeMap<&'a Domain, &'a Freshness> {
-    shards.iter().flat_map(|records| &records.domains).filter(|(_, it)| it.is_fresh(now)).collect()
+/// How far a pass is within a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Start,
+    BehindProcess(ProcessGuid),
+    BehindTask(TaskGuid),
+}
+
+/// What a part of a shard needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    pub requests: Vec<Request>,
+    /// Where to go on, if there may be more.
+    pub next: Option<Place>,
 }
 
 impl Pass<'_> {
-    fn shard(&self, records: &Records) -> Vec<Request> {
-        let settled = records.desired.values().filter_map(|desired| {
-            let guid = &desired.process_guid;
-            let mut there = records.instances_of(guid).chain(records.evacuating_of(guid));
-            (desired.retiring && there.all(|lrp| desired.wants_this(lrp)))
-                .then(|| Request::Settle { process_guid: guid.clone() })
-        });
-        let missing = records.desired_lrps().filter_map(|desired| {
-            let guid = &desired.process_guid;
-            let there = records.instances_of(guid).zip(0..);
-            let from = first_gap(there);
-            (from < desired.instances).then(|| Request::Unfold { process_guid: guid.clone(), from })
-        });
-        let instances = records.instances.values();
-        let instances = instances.filter_map(|lrp| self.instance(records, lrp));
-        let twins = records.evacuating.values().filter_map(|twin| self.twin(records, twin));
-        let tasks = records.tasks.values().filter_map(|task| self.task(task));
-        instances.chain(twins).chain(settled).chain(missing).chain(tasks).collect()
+    /// Looks at about so many records of a shard. What belongs to one process is looked at together.
+    ///
+    /// `gone` are the cells that these very records name and that are not there: a cell may come
+    /// and be named while a pass goes on.
+    pub fn slice(
+        &self,
+        records: &Records,
+        gone: &BTreeSet<CellId>,
+        from: &Place,
+        most: usize,
+    ) -> Slice {
+        let gone = gone.iter().collect();
+        let mut walk = Walk { pass: *self, records, gone, left: most, requests: Vec::new() };
+        let stopped = match from {
+            Place::Start => walk.processes(None).or_else(|| walk.tasks(None)),
+            Place::BehindProcess(guid) => walk.processes(Some(guid)).or_else(|| walk.tasks(None)),
+            Place::BehindTask(guid) => walk.tasks(Some(guid)),
+        };
+        Slice { requests: walk.requests, next: stopped }
+    }
+}
+
+/// A walk along what is desired and what is there, side by side.
+struct Walk<'a> {
+    pass: Pass<'a>,
+    records: &'a Records,
+    /// Most often there is none, and nothing to look up.
+    gone: FxHashSet<&'a CellId>,
+    left: usize,
+    requests: Vec<Request>,
+}
+
+type Side<'a, K, V> = Peekable<Range<'a, K, V>>;
+
+impl<'a> Walk<'a> {
+    /// Where it stopped, unless it came to the end.
+    fn processes(&mut self, after: Option<&ProcessGuid>) -> Option<Place> {
+        let records = self.records;
+        let last = after.map(|guid| LrpKey { process_guid: guid.clone(), index: u32::MAX });
+        let behind = last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut desired =
+            records.desired.range::<ProcessGuid, _>((from, Bound::Unbounded)).peekable();
+        let mut instances =
+            records.instances.range::<LrpKey, _>((behind, Bound::Unbounded)).peekable();
+        let mut twins =
+            records.evacuating.range::<LrpKey, _>((behind, Bound::Unbounded)).peekable();
+        loop {
+            let next = [
+                desired.peek().map(|(guid, _)| *guid),
+                instances.peek().map(|(key, _)| &key.process_guid),
+                twins.peek().map(|(key, _)| &key.process_guid),
+            ];
+            let guid = next.into_iter().flatten().min()?;
+            let wanted = desired.next_if(|(name, _)| *name == guid).map(|(_, lrp)| lrp);
+            self.process(guid, wanted, &mut instances, &mut twins);
+            if self.left == 0 {
+                return Some(Place::BehindProcess(guid.clone()));
+            }
+        }
     }
 
-    fn instance(&self, records: &Records, lrp: &ActualLrp) -> Option<Request> {
+    fn process(
+        &mut self,
+        guid: &ProcessGuid,
+        desired: Option<&DesiredLrp>,
+        instances: &mut Side<'a, LrpKey, ActualLrp>,
+        twins: &mut Side<'a, LrpKey, ActualLrp>,
+    ) {
+        let (mut gap, mut all_wanted) = (0, true);
+        let wants = |lrp: &ActualLrp| desired.is_some_and(|desired| desired.wants_this(lrp));
+        while let Some((_, lrp)) = instances.next_if(|(key, _)| key.process_guid == *guid) {
+            gap += u32::from(lrp.index == gap);
+            let is_wanted = wants(lrp);
+            all_wanted &= is_wanted;
+            let found = self.instance(lrp, desired, is_wanted);
+            self.found(found);
+        }
+        while let Some((_, twin)) = twins.next_if(|(key, _)| key.process_guid == *guid) {
+            all_wanted &= wants(twin);
+            let found = self.twin(twin);
+            self.found(found);
+        }
+        let Some(desired) = desired else { return };
+        if desired.retiring && all_wanted {
+            self.requests.push(Request::Settle { process_guid: guid.clone() });
+        }
+        let missing = !desired.removing && gap < desired.instances;
+        let unfold = || Request::Unfold { process_guid: guid.clone(), from: gap };
+        self.found(missing.then(unfold));
+    }
+
+    fn tasks(&mut self, after: Option<&TaskGuid>) -> Option<Place> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        for (guid, task) in self.records.tasks.range::<TaskGuid, _>((from, Bound::Unbounded)) {
+            let found = self.task(task);
+            self.found(found);
+            if self.left == 0 {
+                return Some(Place::BehindTask(guid.clone()));
+            }
+        }
+        None
+    }
+
+    /// One more record was looked at.
+    fn found(&mut self, found: Option<Request>) {
+        self.left = self.left.saturating_sub(1);
+        self.requests.extend(found);
+    }
+
+    fn instance(
+        &self,
+        lrp: &ActualLrp,
+        desired: Option<&DesiredLrp>,
+        is_wanted: bool,
+    ) -> Option<Request> {
         if let Some(cell_id) = self.gone(lrp.cell_id.as_ref()) {
             return Some(Request::Rescue { key: lrp.key(), cell_id });
         }
-        if !records.wants(lrp) {
-            let desired = records.desired.get(&lrp.process_guid);
+        let (now, settings) = (self.pass.now, self.pass.settings);
+        if !is_wanted {
             let why = if desired.is_some_and(|desired| desired.retiring) {
                 Retirement::Explicit
-            } else if self.fresh.contains_key(&lrp.domain) {
+            } else if self.is_known_extra(lrp) {
                 Retirement::Converged
             } else {
                 return None;
@@ -88,24 +206,29 @@ impl Pass<'_> {
             return Some(Request::Retire { key: lrp.key(), why });
         }
         match lrp.state {
-            ActualState::Unclaimed => (self.now.since(lrp.since) >= self.settings.stale_unclaimed)
+            ActualState::Unclaimed => (now.since(lrp.since) >= settings.stale_unclaimed)
                 .then(|| Request::Reemit { key: lrp.key() }),
             ActualState::Claimed | ActualState::Running => None,
-            ActualState::Crashed => crash::restart_at(lrp, self.settings)
-                .filter(|at| *at <= self.now)
+            ActualState::Crashed => crash::restart_at(lrp, settings)
+                .filter(|at| *at <= now)
                 .map(|_| Request::RestartCrashed { key: lrp.key() }),
         }
     }
 
-    fn twin(&self, records: &Records, twin: &ActualLrp) -> Option<Request> {
+    /// Whether somebody vouches that nobody wants it.
+    fn is_known_extra(&self, lrp: &ActualLrp) -> bool {
+        self.pass.fresh.contains(&lrp.domain) && !self.records.is_forgotten(&lrp.process_guid)
+    }
+
+    fn twin(&self, twin: &ActualLrp) -> Option<Request> {
         let key: LrpKey = twin.key();
-        if twin.expires_at.is_some_and(|at| at <= self.now) {
+        if twin.expires_at.is_some_and(|at| at <= self.pass.now) {
             return Some(Request::ExpireEvacuating { key });
         }
         let cell_id = self.gone(twin.cell_id.as_ref())?;
         // Rescuing the instance on the same cell removes the twin as well.
-        let rescued =
-            records.instances.get(&key).is_some_and(|lrp| lrp.cell_id.as_ref() == Some(&cell_id));
+        let instance = self.records.instances.get(&key);
+        let rescued = instance.is_some_and(|lrp| lrp.cell_id.as_ref() == Some(&cell_id));
         (!rescued).then_some(Request::Rescue { key, cell_id })
     }
 
@@ -115,7 +238,7 @@ impl Pass<'_> {
             let cell_id = self.gone(task.cell_id.as_ref())?;
             return Some(Request::FailLostTask { task_guid, cell_id });
         }
-        match kick(task, self.now, self.settings)? {
+        match kick(task, self.pass.now, self.pass.settings)? {
             Kick::Restart | Kick::GiveUp => Some(Request::KickPendingTask { task_guid }),
             Kick::Resolve | Kick::Demote | Kick::Delete => {
                 Some(Request::KickCompletedTask { task_guid })
@@ -125,18 +248,9 @@ impl Pass<'_> {
 
     /// The cell, if it is not there.
     fn gone(&self, cell: Option<&CellId>) -> Option<CellId> {
-        cell.filter(|cell| !self.present.contains(*cell)).cloned()
-    }
-}
-
-/// The first index that none of the instances, in their order, has.
-fn first_gap<'a>(instances: impl Iterator<Item = (&'a ActualLrp, u32)>) -> u32 {
-    let mut next = 0;
-    for (lrp, place) in instances {
-        if lrp.index != place {
-            break;
+        if self.gone.is_empty() {
+            return None;
         }
-        next = place + 1;
+        cell.filter(|cell| self.gone.contains(*cell)).cloned()
     }
-    next
 }

@@ -33,8 +33,13 @@ pub fn dance(before: Option<&ActualLrp>, now: Timestamp, settings: &Settings) ->
 
 /// When a CRASHED instance may be started again; none for any other, and for one that crashed too often.
 pub fn restart_at(lrp: &ActualLrp, settings: &Settings) -> Option<Timestamp> {
-    let waits = lrp.state == ActualState::Crashed && lrp.crash_count <= settings.most_crashes;
-    waits.then(|| lrp.since.after(wait(lrp.crash_count, settings)))
+    let wait = wait_after(lrp.crash_count, settings)?;
+    (lrp.state == ActualState::Crashed).then(|| lrp.since.after(wait))
+}
+
+/// How long a CRASHED instance waits; none if it is never started again.
+pub(super) fn wait_after(crash_count: u32, settings: &Settings) -> Option<Duration> {
+    (crash_count <= settings.most_crashes).then(|| wait(crash_count, settings))
 }
 
 fn wait(crash_count: u32, settings: &Settings) -> Duration {

@@ -1,111 +1,14 @@
-//! The records of a shard, and changes of them that are not committed yet.
+//! Changes of the records of a shard that are not committed yet.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use super::actual::{ActualLrp, LrpKey};
 use super::desired::DesiredLrp;
 use super::domain::Freshness;
 use super::ids::{Domain, ProcessGuid, TaskGuid};
 use super::record::{Record, RecordKey};
+use super::records::Records;
 use super::task::Task;
-
-/// The committed records of one shard.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Records {
-    pub desired: BTreeMap<ProcessGuid, DesiredLrp>,
-    pub instances: BTreeMap<LrpKey, ActualLrp>,
-    pub evacuating: BTreeMap<LrpKey, ActualLrp>,
-    pub tasks: BTreeMap<TaskGuid, Task>,
-    pub domains: BTreeMap<Domain, Freshness>,
-}
-
-/// What a change replaces and what it leaves, for one key.
-pub type Changed = (RecordKey, Option<Record>);
-
-impl Records {
-    /// All instances of a process, in order of their index.
-    pub fn instances_of(&self, guid: &ProcessGuid) -> impl Iterator<Item = &ActualLrp> {
-        of(&self.instances, guid)
-    }
-
-    pub fn evacuating_of(&self, guid: &ProcessGuid) -> impl Iterator<Item = &ActualLrp> {
-        of(&self.evacuating, guid)
-    }
-
-    /// What is desired under a name, as others see it.
-    pub fn desired_lrp(&self, guid: &ProcessGuid) -> Option<&DesiredLrp> {
-        self.desired.get(guid).filter(|lrp| !lrp.removing)
-    }
-
-    /// All that is desired, as others see it.
-    pub fn desired_lrps(&self) -> impl Iterator<Item = &DesiredLrp> {
-        self.desired.values().filter(|lrp| !lrp.removing)
-    }
-
-    /// Whether this is an instance that there is to be.
-    pub fn wants(&self, lrp: &ActualLrp) -> bool {
-        self.desired.get(&lrp.process_guid).is_some_and(|desired| desired.wants_this(lrp))
-    }
-
-    pub fn get(&self, key: &RecordKey) -> Option<Record> {
-        match key {
-            RecordKey::Desired(guid) => {
-                self.desired.get(guid).cloned().map(Box::new).map(Record::Desired)
-            }
-            RecordKey::Instance(key) => {
-                self.instances.get(key).cloned().map(Box::new).map(Record::Actual)
-            }
-            RecordKey::Evacuating(key) => {
-                self.evacuating.get(key).cloned().map(Box::new).map(Record::Actual)
-            }
-            RecordKey::Task(guid) => self.tasks.get(guid).cloned().map(Box::new).map(Record::Task),
-            RecordKey::Domain(domain) => self.domains.get(domain).cloned().map(Record::Domain),
-        }
-    }
-
-    /// Makes a committed change, and gives back what stood there before.
-    pub fn apply(&mut self, key: &RecordKey, to: Option<Record>) -> Option<Record> {
-        match to {
-            None => match key {
-                RecordKey::Desired(guid) => {
-                    self.desired.remove(guid).map(Box::new).map(Record::Desired)
-                }
-                RecordKey::Instance(key) => {
-                    self.instances.remove(key).map(Box::new).map(Record::Actual)
-                }
-                RecordKey::Evacuating(key) => {
-                    self.evacuating.remove(key).map(Box::new).map(Record::Actual)
-                }
-                RecordKey::Task(guid) => self.tasks.remove(guid).map(Box::new).map(Record::Task),
-                RecordKey::Domain(domain) => self.domains.remove(domain).map(Record::Domain),
-            },
-            Some(Record::Desired(lrp)) => self
-                .desired
-                .insert(lrp.process_guid.clone(), *lrp)
-                .map(Box::new)
-                .map(Record::Desired),
-            Some(Record::Actual(lrp)) => {
-                let map = if lrp.evacuating { &mut self.evacuating } else { &mut self.instances };
-                map.insert(lrp.key(), *lrp).map(Box::new).map(Record::Actual)
-            }
-            Some(Record::Task(task)) => {
-                self.tasks.insert(task.guid().clone(), *task).map(Box::new).map(Record::Task)
-            }
-            Some(Record::Domain(freshness)) => {
-                self.domains.insert(freshness.domain.clone(), freshness).map(Record::Domain)
-            }
-        }
-    }
-}
-
-fn of<'a>(
-    map: &'a BTreeMap<LrpKey, ActualLrp>,
-    guid: &ProcessGuid,
-) -> impl Iterator<Item = &'a ActualLrp> {
-    let at = |index| LrpKey { process_guid: guid.clone(), index };
-    map.range((Bound::Included(at(0)), Bound::Included(at(u32::MAX)))).map(|(_, lrp)| lrp)
-}
 
 fn is_actual_of(
     record: Option<&Record>,

@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod actual;
+pub mod aside;
 pub mod cell;
 pub mod converge;
 pub mod crash;
@@ -15,15 +16,19 @@ pub mod duty;
 pub mod event;
 pub mod explain;
 pub mod ids;
+mod index;
 pub mod placement;
 pub mod plan;
 pub mod reasons;
 pub mod record;
+mod records;
 pub mod request;
+mod row;
 pub mod rules;
 pub mod settings;
 pub mod task;
 mod text;
+pub mod time;
 pub mod validate;
 
 #[cfg(test)]
@@ -34,11 +39,12 @@ pub use actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo, PortMappi
 pub use cell::{CellPresence, CellState, Held, Resources};
 pub use desired::{DesiredLrp, DesiredUpdate};
 pub use domain::Freshness;
-pub use draft::{Draft, Records};
+pub use draft::Draft;
 pub use duty::Duty;
 pub use event::{Change, Event};
 pub use ids::{CellId, Domain, InstanceGuid, ProcessGuid, TaskGuid};
 pub use record::{Record, RecordKey, shard_of};
+pub use records::{Gathering, Records, Table};
 pub use request::{Effect, Refusal, Reply, Request, Verdict};
 pub use rules::decide;
 pub use settings::Settings;

@@ -1,16 +1,19 @@
 //! How the board lies in a store.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::actual::{ActualLrp, LrpKey};
 use super::desired::DesiredLrp;
 use super::domain::Freshness;
-use super::ids::{Domain, ProcessGuid, TaskGuid};
+use super::ids::{Domain, Names, ProcessGuid, TaskGuid};
+use super::row::Row;
 use super::task::Task;
 
-/// The format of all records so far.
-const VERSION: u8 = 1;
+/// The format of all records that are objects with names for their fields.
+const OBJECT: u8 = 1;
+/// The format of instances: there are many, so their fields have places instead of names, and
+/// what the key says is not said again.
+const ROW: u8 = 2;
 
 /// What a record is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,8 +45,16 @@ pub enum Corrupt {
     Garbled(String),
     #[error("its key is another one")]
     Misplaced,
+    #[error("it belongs to another shard")]
+    Astray,
+    #[error("its fields do not fit its state")]
+    Inconsistent,
 }
 
+// The one registry of prefixes in a shard.
+
+/// What was set aside; see [`super::aside`].
+pub(super) const ASIDE: u8 = b'!';
 const DESIRED: u8 = b'd';
 const INSTANCE: u8 = b'a';
 const EVACUATING: u8 = b'e';
@@ -64,6 +75,20 @@ impl RecordKey {
             Self::Evacuating(key) => indexed(EVACUATING, key),
             Self::Task(guid) => named(TASK, guid.as_str()),
             Self::Domain(domain) => named(DOMAIN, domain.as_str()),
+        }
+    }
+
+    /// What a key is about, if it is one of ours.
+    pub fn decode(key: &[u8]) -> Option<Self> {
+        let (kind, rest) = key.split_first()?;
+        let name = || std::str::from_utf8(rest).ok();
+        match *kind {
+            DESIRED => name().map(|name| Self::Desired(name.into())),
+            INSTANCE => indexed(rest, &mut Names::default()).map(Self::Instance),
+            EVACUATING => indexed(rest, &mut Names::default()).map(Self::Evacuating),
+            TASK => name().map(|name| Self::Task(name.into())),
+            DOMAIN => name().map(|name| Self::Domain(name.into())),
+            _ => None,
         }
     }
 
@@ -89,39 +114,107 @@ impl Record {
         }
     }
 
+    /// The name whose hash says in which shard it lies.
+    pub fn partition(&self) -> &str {
+        match self {
+            Self::Desired(lrp) => lrp.process_guid.as_str(),
+            Self::Actual(lrp) => lrp.process_guid.as_str(),
+            Self::Task(task) => task.guid().as_str(),
+            Self::Domain(freshness) => freshness.domain.as_str(),
+        }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Desired(lrp) => bytes(DESIRED, lrp),
-            Self::Actual(lrp) if lrp.evacuating => bytes(EVACUATING, lrp),
-            Self::Actual(lrp) => bytes(INSTANCE, lrp),
-            Self::Task(task) => bytes(TASK, task),
-            Self::Domain(freshness) => bytes(DOMAIN, freshness),
+            Self::Desired(lrp) => bytes(DESIRED, OBJECT, lrp),
+            Self::Actual(lrp) => {
+                let kind = if lrp.evacuating { EVACUATING } else { INSTANCE };
+                bytes(kind, ROW, &Row::of(lrp))
+            }
+            Self::Task(task) => bytes(TASK, OBJECT, task),
+            Self::Domain(freshness) => bytes(DOMAIN, OBJECT, freshness),
         }
     }
 
     /// Reads what stands at `key`.
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Self, Corrupt> {
+        Self::decode_sharing(key, value, &mut Names::default())
+    }
+
+    /// The same for one of many, which share their names.
+    pub fn decode_sharing(key: &[u8], value: &[u8], names: &mut Names) -> Result<Self, Corrupt> {
         let [kind, version, body @ ..] = value else { return Err(Corrupt::Short) };
         let record = match (*kind, *version) {
-            (DESIRED, VERSION) => Self::Desired(parse(body)?),
-            (INSTANCE | EVACUATING, VERSION) => Self::Actual(parse(body)?),
-            (TASK, VERSION) => Self::Task(parse(body)?),
-            (DOMAIN, VERSION) => Self::Domain(parse(body)?),
+            (INSTANCE | EVACUATING, ROW) => {
+                let (at, rest) = key.split_first().ok_or(Corrupt::Misplaced)?;
+                let place = indexed(rest, names).filter(|_| at == kind);
+                let place = place.ok_or(Corrupt::Misplaced)?;
+                let row: Row<'_> = parse(body)?;
+                return whole(Self::Actual(Box::new(row.at(place, *kind == EVACUATING, names))));
+            }
+            (DESIRED, OBJECT) => Self::Desired(parse(body)?),
+            (INSTANCE | EVACUATING, OBJECT) => Self::Actual(parse(body)?),
+            (TASK, OBJECT) => Self::Task(parse(body)?),
+            (DOMAIN, OBJECT) => Self::Domain(parse(body)?),
             (kind, version) => return Err(Corrupt::Unknown { kind, version }),
         };
-        if record.key().encode() == key { Ok(record) } else { Err(Corrupt::Misplaced) }
+        if record.key().encode() != key {
+            return Err(Corrupt::Misplaced);
+        }
+        whole(record.sharing(names))
+    }
+
+    fn sharing(mut self, names: &mut Names) -> Self {
+        match &mut self {
+            Self::Desired(lrp) => {
+                lrp.process_guid = names.share(lrp.process_guid.as_str()).into();
+                lrp.domain = names.share(lrp.domain.as_str()).into();
+            }
+            Self::Actual(lrp) => {
+                lrp.process_guid = names.share(lrp.process_guid.as_str()).into();
+                lrp.domain = names.share(lrp.domain.as_str()).into();
+                lrp.cell_id = lrp.cell_id.take().map(|cell| names.share(cell.as_str()).into());
+            }
+            Self::Task(task) => {
+                let domain = names.share(task.definition.domain.as_str());
+                task.definition.domain = domain.into();
+                task.cell_id = task.cell_id.take().map(|cell| names.share(cell.as_str()).into());
+            }
+            Self::Domain(fresh) => fresh.domain = names.share(fresh.domain.as_str()).into(),
+        }
+        self
     }
 }
 
-fn bytes(kind: u8, body: &impl Serialize) -> Vec<u8> {
-    let mut bytes = vec![kind, VERSION];
+/// What could be read may still say what cannot be.
+fn whole(record: Record) -> Result<Record, Corrupt> {
+    let is_whole = match &record {
+        Record::Actual(lrp) => lrp.is_consistent(),
+        Record::Task(task) => task.is_consistent(),
+        Record::Desired(_) | Record::Domain(_) => true,
+    };
+    if is_whole { Ok(record) } else { Err(Corrupt::Inconsistent) }
+}
+
+/// A name, a zero and an index.
+fn indexed(key: &[u8], names: &mut Names) -> Option<LrpKey> {
+    let (rest, index) = key.split_last_chunk::<4>()?;
+    let (zero, name) = rest.split_last()?;
+    let name = std::str::from_utf8(name).ok().filter(|_| *zero == 0)?;
+    let process_guid = names.share(name).into();
+    Some(LrpKey { process_guid, index: u32::from_be_bytes(*index) })
+}
+
+fn bytes(kind: u8, version: u8, body: &impl Serialize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(256);
+    bytes.extend([kind, version]);
     // Writing to memory what has only text for keys cannot fail.
     let written = serde_json::to_writer(&mut bytes, body);
     debug_assert!(written.is_ok(), "{written:?}");
     bytes
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Corrupt> {
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Corrupt> {
     serde_json::from_slice(body).map_err(|why| Corrupt::Garbled(why.to_string()))
 }
 

@@ -165,6 +165,15 @@ impl Task {
         }
     }
 
+    /// Whether the fields fit the state.
+    pub const fn is_consistent(&self) -> bool {
+        match self.state {
+            TaskState::Pending => self.cell_id.is_none() && self.first_completed_at.is_none(),
+            TaskState::Running => self.cell_id.is_some() && self.first_completed_at.is_none(),
+            TaskState::Completed | TaskState::Resolving => self.first_completed_at.is_some(),
+        }
+    }
+
     pub const fn guid(&self) -> &TaskGuid {
         &self.definition.task_guid
     }

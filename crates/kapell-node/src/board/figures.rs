@@ -60,16 +60,17 @@ impl Board {
         let mut tasks = [0_usize; TaskState::ALL.len()];
         let (mut desired, mut evacuating, mut domains) = (0, 0, 0);
         self.look_at_all(|records| {
-            for lrp in records.instances.values() {
-                lrps[lrp.state as usize] += 1;
+            for state in ActualState::ALL {
+                lrps[state as usize] += records.count_as(state);
             }
-            for task in records.tasks.values() {
-                tasks[task.state as usize] += 1;
+            for state in TaskState::ALL {
+                tasks[state as usize] += records.tasks_as(state).len();
             }
             desired += records.desired_lrps().count();
             evacuating += records.evacuating.len();
             domains += records.domains.len();
         });
+        let aside = self.set_aside().len();
         let state = |name, help, state: &str, count| Figure {
             labels: vec![("state", state.to_lowercase())],
             ..figure(name, number(count), help)
@@ -94,6 +95,11 @@ impl Board {
             ("kapell_desired_lrps", desired, "Processes that are desired."),
             ("kapell_evacuating_lrps", evacuating, "Instances on cells that are evacuated."),
             ("kapell_domains", domains, "Domains."),
+            (
+                "kapell_board_records_set_aside",
+                aside,
+                "What was found in the store and is no record.",
+            ),
         ];
         let rest = rest.into_iter().map(|(name, count, help)| figure(name, number(count), help));
         lrps.chain(tasks).chain(cells).chain(rest).collect()
@@ -109,7 +115,6 @@ impl Board {
             ("kapell_board_decided_total", &meters.decided, "Requests carried out."),
             ("kapell_board_refused_total", &meters.refused, "Requests refused."),
             ("kapell_board_busy_total", &meters.busy, "Requests turned away because too many waited."),
-            ("kapell_board_undecodable", &meters.undecodable, "Records that could not be read."),
             ("kapell_convergence_passes_total", &meters.converged, "Passes of convergence."),
             ("kapell_cell_orders_total", &meters.orders_done, "Orders that cells took."),
             ("kapell_cell_orders_failed_total", &meters.orders_failed, "Orders that did not reach a cell."),

@@ -5,9 +5,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use kapell_api::v1::{CellRecords, CellView, Problem, RecordsWanted, Welcome};
+use kapell_core::board::aside::SetAside;
 use kapell_core::board::{
-    CellId, CellPresence, Effect, Event, InstanceGuid, RecordKey, Records, Refusal, Reply, Request,
-    Resources, Settings, Task, TaskState, shard_of,
+    ActualLrp, CellId, CellPresence, Effect, Event, InstanceGuid, LrpKey, Records, Refusal, Reply,
+    Request, Resources, Settings, Task, TaskGuid, TaskState, shard_of,
 };
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::seat::Epoch;
@@ -137,6 +138,11 @@ impl Board {
         }
     }
 
+    /// All that was found in the store and is no record, by shard.
+    pub fn set_aside(&self) -> Vec<SetAside> {
+        (0..SHARDS).flat_map(|shard| self.sheet(shard).aside().to_vec()).collect()
+    }
+
     /// A cell says that it is there. Refused if another cell is, by the same id.
     pub fn present(&self, presence: CellPresence) -> Result<Welcome, Problem> {
         let cell_id = presence.cell_id.clone();
@@ -191,53 +197,41 @@ impl Board {
 
     fn view(&self, presence: CellPresence, state: &str, heard_ms_ago: Option<u64>) -> CellView {
         let (mut lrps, mut tasks) = (0, 0);
-        for shard in 0..SHARDS {
-            let sheet = self.sheet(shard);
-            for key in sheet.of_cell(&presence.cell_id) {
-                match key {
-                    RecordKey::Instance(_) | RecordKey::Evacuating(_) => lrps += 1,
-                    RecordKey::Task(guid) => {
-                        let task = sheet.records().tasks.get(guid);
-                        tasks += u32::from(task.is_some_and(|it| it.state == TaskState::Running));
-                    }
-                    RecordKey::Desired(_) | RecordKey::Domain(_) => {}
-                }
-            }
-        }
+        self.look_at_all(|records| {
+            lrps += records.count_on(&presence.cell_id);
+            let running = |task: &&Task| task.state == TaskState::Running;
+            tasks += records.tasks_on(&presence.cell_id).filter(running).count();
+        });
+        let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        let (lrps, tasks) = (count(lrps), count(tasks));
         CellView { presence, state: state.to_owned(), heard_ms_ago, lrps, tasks }
     }
 
     /// Every record that a cell asks for or that names it.
     pub fn records(&self, cell_id: &CellId, wanted: &RecordsWanted) -> CellRecords {
-        let mut keys: Vec<BTreeSet<RecordKey>> = Vec::new();
-        for shard in 0..SHARDS {
-            keys.push(self.sheet(shard).of_cell(cell_id).cloned().collect());
+        let mut lrps: [BTreeSet<&LrpKey>; SHARDS as usize] = Default::default();
+        for key in &wanted.lrps {
+            lrps[usize::from(shard_of(key.process_guid.as_str(), SHARDS))].insert(key);
         }
-        let lrps = wanted
-            .lrps
-            .iter()
-            .flat_map(|key| [RecordKey::Instance(key.clone()), RecordKey::Evacuating(key.clone())]);
-        let tasks = wanted.tasks.iter().map(|guid| RecordKey::Task(guid.clone()));
-        for key in lrps.chain(tasks) {
-            let shard = usize::from(shard_of(key.partition(), SHARDS));
-            keys[shard].insert(key);
+        let mut tasks: [BTreeSet<&TaskGuid>; SHARDS as usize] = Default::default();
+        for guid in &wanted.tasks {
+            tasks[usize::from(shard_of(guid.as_str(), SHARDS))].insert(guid);
         }
         let mut found = CellRecords { epoch: self.epoch(), ..CellRecords::default() };
-        for (shard, keys) in (0..SHARDS).zip(keys) {
+        let elsewhere = |lrp: &&ActualLrp| lrp.cell_id.as_ref() != Some(cell_id);
+        for ((shard, lrps), tasks) in (0..SHARDS).zip(lrps).zip(tasks) {
             let sheet = self.sheet(shard);
             let records = sheet.records();
-            for key in keys {
-                match key {
-                    RecordKey::Instance(key) => {
-                        found.instances.extend(records.instances.get(&key).cloned());
-                    }
-                    RecordKey::Evacuating(key) => {
-                        found.evacuating.extend(records.evacuating.get(&key).cloned());
-                    }
-                    RecordKey::Task(guid) => found.tasks.extend(records.tasks.get(&guid).cloned()),
-                    RecordKey::Desired(_) | RecordKey::Domain(_) => {}
-                }
+            found.instances.extend(records.instances_on(cell_id).cloned());
+            found.evacuating.extend(records.evacuating_on(cell_id).cloned());
+            found.tasks.extend(records.tasks_on(cell_id).cloned());
+            for key in lrps {
+                found.instances.extend(records.instances.get(key).filter(elsewhere).cloned());
+                found.evacuating.extend(records.evacuating.get(key).filter(elsewhere).cloned());
             }
+            let others = tasks.into_iter().filter_map(|guid| records.tasks.get(guid));
+            let others = others.filter(|task| task.cell_id.as_ref() != Some(cell_id));
+            found.tasks.extend(others.cloned());
         }
         found
     }
@@ -342,15 +336,6 @@ impl Board {
 
     pub(super) fn presences(&self) -> &Presences {
         &self.shared.presences
-    }
-
-    /// Every cell that a record names.
-    pub(super) fn named_cells(&self) -> BTreeSet<CellId> {
-        let mut named = BTreeSet::new();
-        for shard in 0..SHARDS {
-            named.extend(self.sheet(shard).cells().cloned());
-        }
-        named
     }
 
     /// The cells that may be given work.

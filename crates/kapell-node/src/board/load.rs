@@ -3,12 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kapell_core::board::Record;
+use kapell_core::board::Gathering;
+use kapell_core::board::aside::{Aside, SetAside, admit};
+use kapell_core::board::ids::Names;
+use kapell_core::board::time::settle_in;
 use kapell_core::causes::chain;
+use kapell_core::seams::Timestamp;
 use kapell_store::Error;
-use kapell_store::model::{Key, Page, Shard};
+use kapell_store::model::{Fence, Item, Key, Page, SHARDS, Shard};
 use tokio::task::JoinSet;
 
+use super::pruning;
 use super::sheet::Sheet;
 use crate::elections::Tenure;
 
@@ -16,61 +21,91 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How many bad records of a shard are named in the log.
 const NAMED: usize = 5;
 
-/// What was read: the shards in order, and how many records are none.
+/// What was read, and what the next commits must name; both in the order of shards.
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) sheets: Vec<Sheet>,
-    pub(super) undecodable: usize,
+    pub(super) fences: Vec<Fence>,
 }
 
-/// Reads all shards at once.
-pub(super) async fn load(tenure: &Tenure) -> Result<Loaded, String> {
-    let mut scans = JoinSet::new();
-    for shard in Shard::all(tenure.seat()) {
+/// Reads all shards at once. What is no record is set aside before anything is decided. What is
+/// said to lie in the future has happened `now`.
+pub(super) async fn load(
+    tenure: &Tenure,
+    fences: &[Fence],
+    now: Timestamp,
+) -> Result<Loaded, String> {
+    if fences.len() != usize::from(SHARDS) {
+        let is = fences.len();
+        return Err(format!("the store has fences for {is} shards, and not for {SHARDS}"));
+    }
+    let mut shards = JoinSet::new();
+    for (shard, fence) in Shard::all(tenure.seat()).zip(fences.iter().copied()) {
         let tenure = tenure.clone();
-        scans.spawn(async move { (shard, read(&tenure, shard).await) });
+        shards.spawn(async move { (shard.number, load_one(&tenure, shard, fence, now).await) });
     }
     let mut loaded = Vec::new();
-    while let Some(done) = scans.join_next().await {
-        let (shard, read) = done.map_err(|error| format!("reading the board failed: {error}"))?;
-        let read = read.map_err(|error| {
-            format!("shard {shard} of the board could not be read: {}", chain(&error))
-        })?;
-        loaded.push((shard.number, read));
+    while let Some(done) = shards.join_next().await {
+        let (number, one) = done.map_err(|error| format!("reading the board failed: {error}"))?;
+        loaded.push((number, one?));
     }
     loaded.sort_by_key(|(number, _)| *number);
-    let undecodable = loaded.iter().map(|(_, (_, bad))| bad).sum();
-    let sheets = loaded.into_iter().map(|(_, (sheet, _))| sheet).collect();
-    Ok(Loaded { sheets, undecodable })
+    let (sheets, fences) = loaded.into_iter().map(|(_, one)| one).unzip();
+    Ok(Loaded { sheets, fences })
 }
 
-async fn read(tenure: &Tenure, shard: Shard) -> Result<(Sheet, usize), Error> {
-    let mut sheet = Sheet::default();
-    let mut bad = 0;
+async fn load_one(
+    tenure: &Tenure,
+    shard: Shard,
+    fence: Fence,
+    now: Timestamp,
+) -> Result<(Sheet, Fence), String> {
+    let found = read(tenure, shard, now).await.map_err(|error| {
+        format!("shard {shard} of the board could not be read: {}", chain(&error))
+    })?;
+    let fence = pruning::set_aside(tenure, shard, fence, found.bad).await?;
+    Ok((Sheet::new(found.records.end(), found.aside), fence))
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    records: Gathering,
+    /// All that is no record: what others have set aside, and what is to be.
+    aside: Vec<SetAside>,
+    bad: Vec<Item>,
+}
+
+async fn read(tenure: &Tenure, shard: Shard, now: Timestamp) -> Result<Found, Error> {
+    let mut found = Found::default();
+    let mut names = Names::default();
     let mut after: Option<Key> = None;
     loop {
         let page = page(tenure, shard, after.as_ref()).await?;
-        for item in &page.items {
-            match Record::decode(item.key.as_bytes(), &item.value) {
-                Ok(record) => drop(sheet.apply(&record.key(), Some(record))),
-                Err(why) => {
-                    bad += 1;
-                    if bad <= NAMED {
+        after = page.items.last().map(|item| item.key.clone());
+        for item in page.items {
+            let key = item.key.as_bytes();
+            let set_aside = Aside::decode(key).map(|aside| aside.key);
+            let at = set_aside.unwrap_or(key);
+            match (admit(at, &item.value, (shard.number, SHARDS), &mut names), set_aside) {
+                (Ok(mut record), None) => {
+                    settle_in(&mut record, now);
+                    found.records.add(record);
+                }
+                (read, Some(at)) => found.aside.push(SetAside::new(at, read.err().as_ref())),
+                (Err(why), None) => {
+                    if found.bad.len() < NAMED {
                         let key = &item.key;
-                        tracing::warn!(%shard, %key, %why, "a record is left out: it cannot be read");
+                        tracing::warn!(%shard, %key, %why, "no record of the board: set aside");
                     }
+                    found.aside.push(SetAside::new(at, Some(&why)));
+                    found.bad.push(item);
                 }
             }
         }
-        after = page.items.last().map(|item| item.key.clone());
         if !page.more || after.is_none() {
-            break;
+            return Ok(found);
         }
     }
-    if bad > 0 {
-        tracing::warn!(%shard, bad, "records cannot be read; they are left where they are");
-    }
-    Ok((sheet, bad))
 }
 
 async fn page(tenure: &Tenure, shard: Shard, after: Option<&Key>) -> Result<Page, Error> {

@@ -12,7 +12,6 @@ pub(crate) struct Meters {
     pub(crate) decided: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) busy: AtomicU64,
-    pub(crate) undecodable: AtomicU64,
     pub(crate) converged: AtomicU64,
     pub(crate) converge_micros: AtomicU64,
     pub(crate) orders_done: AtomicU64,

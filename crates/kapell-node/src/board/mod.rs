@@ -19,9 +19,11 @@ mod meters;
 mod orders;
 mod plan;
 mod presence;
+mod pruning;
 mod service;
 mod sheet;
 mod slot;
+mod steady;
 mod trouble;
 mod watcher;
 

@@ -139,14 +139,21 @@ impl Presences {
         heard.into_iter().chain(awaited).min()
     }
 
-    /// All that count as present, `named` being the cells that records name: those that take
-    /// up what the leader before us gave them may not have said yet that they are there.
-    pub(super) fn counted(&self, named: BTreeSet<CellId>, now: Moment) -> BTreeSet<CellId> {
+    /// Those of `named`, the cells that records name, that do not count as present: those that
+    /// take up what the leader before us gave them may not have said yet that they are there.
+    pub(super) fn absent<'a>(
+        &self,
+        named: impl Iterator<Item = &'a CellId>,
+        now: Moment,
+    ) -> BTreeSet<CellId> {
         let cells = self.cells();
-        let mut counted = if now < cells.grace_until { named } else { BTreeSet::new() };
-        counted.retain(|cell| !cells.gone.contains(cell));
-        counted.extend(cells.heard.keys().chain(&cells.awaited).cloned());
-        counted
+        let in_grace = now < cells.grace_until;
+        let is_there = |cell: &CellId| {
+            (in_grace && !cells.gone.contains(cell))
+                || cells.heard.contains_key(cell)
+                || cells.awaited.contains(cell)
+        };
+        named.filter(|cell| !is_there(cell)).cloned().collect()
     }
 
     pub(super) fn get(&self, cell_id: &CellId) -> Option<CellPresence> {

@@ -21,11 +21,14 @@ use super::load::{Loaded, load};
 use super::meters::Meters;
 use super::orders::{self, Order};
 use super::presence::Presences;
+use super::sheet::Sheet;
 use super::slot::{BoardSlot, Shown};
+use super::steady::Steady;
 use super::trouble::Trouble;
 use super::{convergence, watcher};
 use crate::auctioneer::{self, Start, Starts};
 use crate::conductor::{Running, Service, Stage};
+use crate::elections::Tenure;
 use crate::link::CellLink;
 
 /// What a board is made of.
@@ -61,49 +64,38 @@ impl BoardService {
         Self { parts }
     }
 
-    fn build(&self, stage: &Stage, loaded: Loaded) -> (Board, Inlets) {
+    fn build(&self, tenure: &Tenure, clock: &Arc<Steady>, sheets: Vec<Sheet>) -> (Board, Inlets) {
         let parts = &self.parts;
         let named: BTreeSet<CellId> =
-            loaded.sheets.iter().flat_map(|sheet| sheet.cells().cloned()).collect();
-        let (doors, lanes) = loaded.sheets.iter().map(|_| lanes()).unzip();
+            sheets.iter().flat_map(|sheet| sheet.records().cells().cloned()).collect();
+        let (doors, lanes) = sheets.iter().map(|_| lanes()).unzip();
         let (order, orders) = mpsc::channel(orders::WAITING);
         let (call, callbacks) = mpsc::channel(callback::WAITING);
-        let meters = Meters::default();
-        Meters::add(&meters.undecodable, loaded.undecodable);
         let ttl = parts.settings.presence_ttl;
         let board = Board::new(Shared {
-            tenure: stage.tenure.clone(),
+            tenure: tenure.clone(),
             settings: parts.settings.clone(),
-            clock: Arc::clone(&parts.clock),
+            clock: Arc::clone(clock) as Arc<dyn Clock>,
             ids: Arc::clone(&parts.ids),
             cells: Arc::clone(&parts.cells),
-            sheets: loaded.sheets.into_iter().map(RwLock::new).collect(),
+            sheets: sheets.into_iter().map(RwLock::new).collect(),
             doors,
-            presences: Presences::new(ttl, parts.clock.now(), named),
-            hub: Arc::new(Hub::new(stage.tenure.epoch())),
+            presences: Presences::new(ttl, clock.now(), named),
+            hub: Arc::new(Hub::new(tenure.epoch())),
             alarm: Alarm::default(),
             starts: Starts::default(),
             orders: order,
             callbacks: call,
-            meters,
+            meters: Meters::default(),
             trouble: Trouble::default(),
         });
         (board, Inlets { lanes, orders, callbacks })
     }
 
-    fn spawn(
-        &self,
-        stage: &Stage,
-        board: &Board,
-        inlets: Inlets,
-    ) -> Result<JoinSet<Ended>, String> {
+    fn spawn(&self, stage: &Stage, board: &Board, inlets: Inlets) -> JoinSet<Ended> {
         let mut tasks = JoinSet::new();
-        let shards: Vec<Shard> = Shard::all(stage.tenure.seat()).collect();
-        if stage.fences.len() != shards.len() {
-            let (is, want) = (stage.fences.len(), shards.len());
-            return Err(format!("the store has fences for {is} shards, and not for {want}"));
-        }
-        for ((shard, fence), lanes) in shards.into_iter().zip(&stage.fences).zip(inlets.lanes) {
+        let shards = Shard::all(stage.tenure.seat());
+        for ((shard, fence), lanes) in shards.zip(&stage.fences).zip(inlets.lanes) {
             let keeper = Keeper::new(board.clone(), shard, *fence, lanes, stage.stop.clone());
             tasks.spawn(keeper.run());
         }
@@ -114,7 +106,7 @@ impl BoardService {
         until(stop, &mut tasks, callback::run(board.clone(), calls, inlets.callbacks));
         until(stop, &mut tasks, auctioneer::run(board.clone()));
         until(stop, &mut tasks, convergence::run(board.clone()));
-        Ok(tasks)
+        tasks
     }
 }
 
@@ -138,12 +130,11 @@ fn until(
 /// placed after all claims what it has, and the second try finds nothing to do.
 fn start_again(board: &Board) {
     board.look_at_all(|records| {
-        let unclaimed = records.instances.values().filter(|it| it.state == ActualState::Unclaimed);
-        for lrp in unclaimed {
+        for lrp in records.instances_as(ActualState::Unclaimed) {
             board.starts().add(Start::Lrp(lrp.key()));
         }
-        for task in records.tasks.values().filter(|task| task.state == TaskState::Pending) {
-            board.starts().add(Start::Task(task.guid().clone()));
+        for guid in records.tasks_as(TaskState::Pending) {
+            board.starts().add(Start::Task(guid.clone()));
         }
     });
 }
@@ -155,10 +146,12 @@ impl Service for BoardService {
     }
 
     async fn start(&self, stage: Stage) -> Result<Running, String> {
-        let loaded = load(&stage.tenure).await?;
-        let (board, inlets) = self.build(&stage, loaded);
+        let clock = Arc::new(Steady::new(Arc::clone(&self.parts.clock)));
+        let Loaded { sheets, fences } = load(&stage.tenure, &stage.fences, clock.wall()).await?;
+        let stage = Stage { fences, ..stage };
+        let (board, inlets) = self.build(&stage.tenure, &clock, sheets);
         start_again(&board);
-        let tasks = self.spawn(&stage, &board, inlets)?;
+        let tasks = self.spawn(&stage, &board, inlets);
         let shown = self.parts.slot.show(board.clone());
         let close = Close { board, shown: Some(shown) };
         Ok(Running::new(run(stage.stop, tasks, close)))

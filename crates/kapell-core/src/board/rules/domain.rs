@@ -19,8 +19,7 @@ impl Step<'_, '_> {
         if !problems.is_empty() {
             return Err(Refusal::Invalid { problems });
         }
-        let expires_at = ttl.map(|ttl| self.now.after(ttl));
-        let fresh = Freshness { domain: domain.clone(), expires_at };
+        let fresh = Freshness::new(domain.clone(), ttl, self.now);
         if self.draft.domain(domain).as_ref() != Some(&fresh) {
             self.draft.put(Record::Domain(fresh.clone()));
         }

@@ -12,8 +12,8 @@ fn plan(world: &World) -> Vec<Request> {
 }
 
 fn fresh(mut world: World, until: Option<Timestamp>) -> World {
-    let domain = Domain::from("d");
-    world.records.domains.insert(domain.clone(), Freshness { domain, expires_at: until });
+    let fresh = Freshness { domain: "d".into(), expires_at: until, since: None };
+    world.records.put(Record::Domain(fresh));
     world
 }
 
@@ -149,4 +149,19 @@ fn the_next_due_moment_is_the_earliest_to_come() {
     let world = fresh(world, Some(NOW.after(seconds(90))));
     assert_eq!(due(&world), Some(NOW.after(seconds(90))));
     assert_eq!(due(&World::new().with(crashed(4))), None, "it is not desired");
+}
+
+/// What cannot be read may well be desired.
+#[test]
+fn what_is_desired_of_a_process_may_be_forgotten_and_then_nothing_of_it_is_retired() {
+    let mut world = fresh(World::new().with(running("a", "x")), None);
+    world.records.forget("web".into());
+    assert_eq!(plan(&world), []);
+    let unreadable = world.records.clone();
+    world.records.put(Record::Desired(Box::new(DesiredLrp { instances: 0, ..web() })));
+    assert_eq!(plan(&world), [retire()], "somebody desires it again, and less of it");
+    let key = RecordKey::Desired("web".into());
+    drop(world.records.apply(&key, None));
+    assert_eq!(plan(&world), [retire()], "and then not at all");
+    assert!(unreadable.is_forgotten(&"web".into()));
 }

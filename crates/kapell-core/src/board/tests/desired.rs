@@ -228,10 +228,7 @@ fn a_domain_is_fresh_for_as_long_as_it_is_said_to_be() {
     let fresh = world.records.domains[&domain].clone();
     assert!(fresh.is_fresh(NOW.after(seconds(9))) && !fresh.is_fresh(NOW.after(seconds(10))));
     let verdict = world.ask(&set(None)).unwrap();
-    assert_eq!(
-        verdict.reply,
-        Reply::Domain(Freshness { domain: domain.clone(), expires_at: None })
-    );
+    assert_eq!(verdict.reply, Reply::Domain(Freshness::new(domain.clone(), None, NOW)));
     let bad = Request::SetDomain { domain: "a/b".into(), ttl: None };
     assert!(matches!(world.ask(&bad), Err(Refusal::Invalid { .. })));
 }

@@ -25,11 +25,14 @@ fn world(duty: Duty) -> World {
         Duty::ExpireTwin => World::desiring(1).with(running("a", "x")).with(twin("a", "y")),
         Duty::Settle => {
             let mut world = World::desiring(1).with(running("a", "x"));
-            world.records.desired.values_mut().for_each(|lrp| lrp.retiring = true);
+            let desired = world.records.desired[&ProcessGuid::from("web")].clone();
+            let retiring = DesiredLrp { retiring: true, ..desired };
+            world.records.put(Record::Desired(Box::new(retiring)));
             world
         }
     };
-    world.records.domains.insert("d".into(), Freshness { domain: "d".into(), expires_at: None });
+    let fresh = Freshness { domain: "d".into(), expires_at: None, since: None };
+    world.records.put(Record::Domain(fresh));
     let pause = match duty {
         Duty::RescueInstance
         | Duty::StartMissing

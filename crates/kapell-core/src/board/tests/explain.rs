@@ -194,8 +194,8 @@ fn an_instance_names_the_rule_and_what_would_change_it() {
         assert_eq!(said.remedies.first().map_or("", String::as_str), remedy, "{rule}");
     }
     let mut fresh = World::new().with(running("a", "x"));
-    let domain = Freshness { domain: "d".into(), expires_at: None };
-    fresh.records.domains.insert("d".into(), domain);
+    let domain = Freshness { domain: "d".into(), expires_at: None, since: None };
+    fresh.records.put(Record::Domain(domain));
     assert_eq!(explained(&fresh).rule, "convergence duty 3: instance that nobody desires");
     assert_eq!(explained(&fresh).next_try_at, Some(NOW.after(seconds(30))));
 }

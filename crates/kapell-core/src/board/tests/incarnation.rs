@@ -34,8 +34,9 @@ fn of(incarnation: u64, lrp: ActualLrp) -> ActualLrp {
 /// With the second desired, and nothing there yet.
 fn second() -> World {
     let mut world = World::desiring(1);
-    let desired = world.records.desired.get_mut(&ProcessGuid::from("web")).unwrap();
-    desired.incarnation = SECOND;
+    let desired = world.records.desired[&ProcessGuid::from("web")].clone();
+    let second = DesiredLrp { incarnation: SECOND, ..desired };
+    world.records.put(Record::Desired(Box::new(second)));
     world
 }
 

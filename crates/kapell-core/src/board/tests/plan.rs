@@ -102,7 +102,7 @@ fn what_cannot_be_changed_in_place_or_is_wrong_is_refused_with_the_reason() {
 #[test]
 fn what_waits_already_takes_its_room_first_come_or_not() {
     let mut world = World::desiring(1).with(unclaimed());
-    world.records.tasks.insert("t".into(), task(TaskState::Pending, None));
+    world.records.put(Record::Task(Box::new(task(TaskState::Pending, None))));
     let lrp = DesiredLrp { process_guid: "new".into(), instances: 1, ..web() };
     let plan = planned(&world, &lrp, false, on(vec![cell("a", 100)]));
     let subjects: Vec<_> =
@@ -122,9 +122,8 @@ fn what_waits_already_takes_its_room_first_come_or_not() {
 #[test]
 fn what_others_wait_for_does_not_make_a_plan_unfit() {
     let mut huge = World::desiring(1).with(unclaimed());
-    if let Some(lrp) = huge.records.desired.get_mut(&ProcessGuid::from("web")) {
-        lrp.memory_mb = 10_000;
-    }
+    let wanted = DesiredLrp { memory_mb: 10_000, ..web() };
+    huge.records.put(Record::Desired(Box::new(wanted)));
     let lrp = DesiredLrp { process_guid: "new".into(), instances: 1, ..web() };
     let plan = planned(&huge, &lrp, false, on(vec![cell("a", 100)]));
     assert!(plan.fits && plan.units.iter().any(|unit| unit.reason.is_some()), "{plan:?}");
@@ -154,7 +153,7 @@ fn a_task_is_created_once_and_refused_if_it_differs() {
     let new = outline(&world, &definition());
     assert_eq!((new.wishes[0].step, new.wishes[0].after), (Step::Create, 1));
     assert_eq!(places(&new), [("task/t", Some("a"))]);
-    world.records.tasks.insert("t".into(), task(TaskState::Running, Some("a")));
+    world.records.put(Record::Task(Box::new(task(TaskState::Running, Some("a")))));
     let again = outline(&world, &definition());
     assert_eq!((again.wishes[0].step, again.units.len()), (Step::Unchanged, 0));
     let other = outline(&world, &TaskDefinition { memory_mb: 1, ..definition() });

@@ -61,9 +61,8 @@ fn arb_world() -> impl Strategy<Value = World> {
                 .fold(world, World::with);
             world = tasks.into_iter().fold(world, World::with_task);
             if is_fresh {
-                let domain = Domain::from("d");
-                let fresh = Freshness { domain: domain.clone(), expires_at: None };
-                world.records.domains.insert(domain, fresh);
+                let fresh = Freshness::new("d".into(), None, NOW);
+                world.records.put(Record::Domain(fresh));
             }
             world
         },
@@ -119,7 +118,7 @@ proptest! {
 
     #[test]
     fn what_is_not_desired_is_never_touched_in_a_domain_that_is_not_fresh(mut world in arb_world()) {
-        world.records.domains.clear();
+        drop(world.records.apply(&RecordKey::Domain("d".into()), None));
         let retires = plan(&world).iter().any(|request| matches!(request, Request::Retire { .. }));
         prop_assert!(!retires);
     }

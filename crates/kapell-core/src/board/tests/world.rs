@@ -27,20 +27,18 @@ impl World {
     pub(super) fn desiring(instances: u32) -> Self {
         let mut world = Self::new();
         let lrp = DesiredLrp { instances, ..web() };
-        world.records.desired.insert(lrp.process_guid.clone(), lrp);
+        world.records.put(Record::Desired(Box::new(lrp)));
         world
     }
 
     pub(super) fn with(mut self, lrp: ActualLrp) -> Self {
         assert!(lrp.is_consistent(), "{lrp:?}");
-        let map =
-            if lrp.evacuating { &mut self.records.evacuating } else { &mut self.records.instances };
-        map.insert(lrp.key(), lrp);
+        self.records.put(Record::Actual(Box::new(lrp)));
         self
     }
 
     pub(super) fn with_task(mut self, task: Task) -> Self {
-        self.records.tasks.insert(task.guid().clone(), task);
+        self.records.put(Record::Task(Box::new(task)));
         self
     }
 

@@ -1,12 +1,9 @@
-use std::collections::BTreeMap;
-
 use kapell_core::board::{ActualState, Records};
 use kapell_core::seat::Epoch;
-use kapell_store::Shards as _;
-use kapell_store::model::{Commit, Fence, Key, Op, Raise, SHARDS, Shard};
+use kapell_store::model::SHARDS;
 
 use super::theatre::{
-    SEAT, Show, Theatre, Told, create, definition, desire, pass, presence, secs, set_domain,
+    Show, Theatre, Told, create, definition, desire, pass, presence, secs, set_domain,
 };
 use crate::testing::{Call, Fault, eventually};
 
@@ -69,25 +66,6 @@ async fn what_was_not_unfolded_is_unfolded_by_the_next_leader() {
     assert!((16..500).contains(&there), "{there}");
     let show = theatre.open().await;
     eventually("all are there", secs(1), async || show.instance("l", 499).is_some()).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_is_left_where_it_is() {
-    let theatre = Theatre::new();
-    let Raise::Done(_) = theatre.mem.raise(SEAT, Epoch(0)).await.unwrap() else { panic!() };
-    let key = Key::new(&b"dgarbage"[..]);
-    let shard = Shard { seat: SEAT, number: 5 };
-    let put = [Op::Put(key.clone(), b"d\x01{".to_vec())];
-    let fence = Fence { epoch: Epoch(0), seq: 0 };
-    assert_eq!(theatre.mem.commit(shard, fence, &put).await.unwrap(), Commit::Done);
-    let show = theatre.open().await;
-    let figures: BTreeMap<_, _> =
-        show.board.figures().into_iter().map(|it| (it.name, it.value.to_string())).collect();
-    assert_eq!(figures["kapell_board_undecodable"], "1");
-    show.board.ask(set_domain("d")).await.unwrap();
-    show.close().await;
-    let page = theatre.mem.scan(shard, None).await.unwrap();
-    assert!(page.items.iter().any(|item| item.key == key));
 }
 
 #[tokio::test(start_paused = true)]

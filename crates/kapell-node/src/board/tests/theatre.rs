@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use kapell_core::board::request::Report;
@@ -69,9 +69,15 @@ impl<T: Send + 'static> Apart<T> {
 pub(crate) struct Jumping {
     clock: TokioClock,
     ahead_ms: AtomicU64,
+    wall_ahead_ms: AtomicI64,
 }
 
 impl Jumping {
+    /// Somebody sets the clock on the wall.
+    pub(crate) fn set_wall(&self, ahead_ms: i64) {
+        self.wall_ahead_ms.store(ahead_ms, Ordering::SeqCst);
+    }
+
     pub(crate) fn jump(&self, by: Duration) {
         self.ahead_ms.fetch_add(u64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
     }
@@ -84,7 +90,7 @@ impl Clock for Jumping {
 
     fn wall(&self) -> Timestamp {
         let ahead = i64::try_from(self.ahead_ms.load(Ordering::SeqCst)).unwrap();
-        Timestamp(self.clock.wall().0 + ahead)
+        Timestamp(self.clock.wall().0 + ahead + self.wall_ahead_ms.load(Ordering::SeqCst))
     }
 }
 
@@ -122,7 +128,11 @@ pub(crate) struct Show {
 
 impl Theatre {
     pub(crate) fn new() -> Self {
-        let clock = Arc::new(Jumping { clock: TokioClock::new(), ahead_ms: AtomicU64::default() });
+        let clock = Arc::new(Jumping {
+            clock: TokioClock::new(),
+            ahead_ms: AtomicU64::default(),
+            wall_ahead_ms: AtomicI64::default(),
+        });
         let mem = Arc::new(Mem::new(Arc::clone(&clock) as Arc<dyn Clock>));
         Self {
             store: Arc::new(Faulty::new(Arc::clone(&mem) as Arc<dyn Store>)),

@@ -8,7 +8,7 @@ use kapell_api::v1::{CellRecords, CellView, RecordsWanted, Welcome};
 use kapell_core::board::plan::{self, Cells, Plan, Wishes};
 use kapell_core::board::{
     ActualLrp, ActualState, CellId, CellPresence, CellState, DesiredLrp, NetInfo, PortMapping,
-    Records, Reply, Request, Resources, Settings, Task, TaskState,
+    Record, Records, Reply, Request, Resources, Settings, Task, TaskState,
 };
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
@@ -39,17 +39,15 @@ impl FakeDesk {
 
     pub(super) fn desire(&self, json: &str) {
         let lrp: DesiredLrp = serde_json::from_str(json).unwrap();
-        self.records.lock().unwrap().desired.insert(lrp.process_guid.clone(), lrp);
+        self.records.lock().unwrap().put(Record::Desired(Box::new(lrp)));
     }
 
     pub(super) fn instance(&self, lrp: ActualLrp) {
-        let mut records = self.records.lock().unwrap();
-        let map = if lrp.evacuating { &mut records.evacuating } else { &mut records.instances };
-        map.insert(lrp.key(), lrp);
+        self.records.lock().unwrap().put(Record::Actual(Box::new(lrp)));
     }
 
     pub(super) fn task(&self, task: Task) {
-        self.records.lock().unwrap().tasks.insert(task.guid().clone(), task);
+        self.records.lock().unwrap().put(Record::Task(Box::new(task)));
     }
 
     pub(super) fn answers(&self, answer: Result<Reply, Declined>) {

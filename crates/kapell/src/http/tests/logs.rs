@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
-use kapell_core::board::{ActualState, CellId, CellState, Resources, TaskState};
+use kapell_core::board::{ActualState, CellId, CellState, Records, Resources, TaskState};
 use kapell_core::log::{Decoder, Frame, Stream};
 use kapell_node::cell::LogOf;
 
@@ -198,7 +198,7 @@ async fn following_goes_on_over_restarts() {
     write(&place.rep.dir("2"), 0, Stream::Out, b"four\n");
     until(&mut stream, "four\n").await;
     // Nobody wants it any more.
-    place.desk.records.lock().unwrap().instances.clear();
+    *place.desk.records.lock().unwrap() = Records::default();
     assert_eq!(rest(&mut stream).await, b"");
 }
 

@@ -1,6 +1,6 @@
 use std::time::SystemTime;
 
-use kapell_core::board::{ActualState, TaskState};
+use kapell_core::board::{ActualState, Freshness, Record, TaskState};
 
 use super::desk::{lrp, task};
 use super::*;
@@ -184,8 +184,8 @@ fn evil_board(desk: &FakeDesk) {
     failed.cell_id = Some(EVIL.into());
     desk.task(failed);
     desk.cell_at(EVIL, "http://127.0.0.1:1");
-    let fresh = kapell_core::board::Freshness { domain: EVIL.into(), expires_at: None };
-    desk.records.lock().unwrap().domains.insert(EVIL.into(), fresh);
+    let fresh = Freshness { domain: EVIL.into(), expires_at: None, since: None };
+    desk.records.lock().unwrap().put(Record::Domain(fresh));
     let event = kapell_core::board::Event::Cell { cell_id: EVIL.into(), present: true };
     let id = kapell_node::board::EventId { epoch: Epoch(7), number: 3 };
     desk.events.lock().unwrap().push(kapell_node::board::Next::Event(id, Arc::new(event)));

@@ -6,7 +6,8 @@ use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use kapell_api::v1::Endpoint;
 use kapell_core::board::{
-    ActualLrp, ActualState, CellId, Domain, LrpKey, ProcessGuid, TaskGuid, TaskState, shown,
+    ActualLrp, ActualState, CellId, DesiredLrp, Domain, LrpKey, ProcessGuid, Records, Task,
+    TaskGuid, TaskState, shown,
 };
 use serde::Serialize;
 
@@ -114,10 +115,11 @@ pub(super) fn desired(call: &Call) -> Answered {
     let wanted: Option<Domain> = call.filter("domain");
     let mut keys: Vec<ProcessGuid> = Vec::new();
     call.desk.look_at_all(&mut |records| {
-        let fits = records
-            .desired_lrps()
-            .filter(|lrp| wanted.as_ref().is_none_or(|domain| lrp.domain == *domain));
-        keys.extend(fits.map(|lrp| lrp.process_guid.clone()));
+        let key = |lrp: &DesiredLrp| lrp.process_guid.clone();
+        match &wanted {
+            Some(domain) => keys.extend(records.desired_in(domain).map(key)),
+            None => keys.extend(records.desired_lrps().map(key)),
+        }
     });
     keys.sort();
     Ok(list(call, &seen, keys, |desk, key, items| {
@@ -148,9 +150,21 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn key(&self, key: &LrpKey) -> bool {
-        self.process_guid.as_ref().is_none_or(|guid| key.process_guid == *guid)
-            && self.index.is_none_or(|index| key.index == index)
+    /// The fewest that an index knows to hold all that is asked for.
+    fn among<'a>(&'a self, records: &'a Records) -> Box<dyn Iterator<Item = &'a ActualLrp> + 'a> {
+        if let Some(guid) = &self.process_guid {
+            Box::new(records.instances_of(guid).chain(records.evacuating_of(guid)))
+        } else if let Some(cell) = &self.cell_id {
+            Box::new(records.instances_on(cell).chain(records.evacuating_on(cell)))
+        } else if let Some(domain) = &self.domain {
+            Box::new(records.instances_in(domain).chain(records.evacuating_in(domain)))
+        } else {
+            Box::new(records.instances.values().chain(records.evacuating.values()))
+        }
+    }
+
+    fn fits(&self, lrp: &ActualLrp) -> bool {
+        self.index.is_none_or(|index| lrp.index == index) && self.lrp(lrp)
     }
 
     fn lrp(&self, lrp: &ActualLrp) -> bool {
@@ -169,10 +183,8 @@ pub(super) fn actual(call: &Call) -> Answered {
         all: call.query.switch("all")?,
     };
     let mut keys: Vec<LrpKey> = Vec::new();
-    let mut gather = |records: &kapell_core::board::Records| {
-        let both = records.instances.iter().chain(&records.evacuating);
-        let fits = both.filter(|(key, lrp)| wanted.key(key) && wanted.lrp(lrp));
-        keys.extend(fits.map(|(key, _)| key.clone()));
+    let mut gather = |records: &Records| {
+        keys.extend(wanted.among(records).filter(|lrp| wanted.fits(lrp)).map(ActualLrp::key));
     };
     match &wanted.process_guid {
         Some(guid) => call.desk.look(guid.as_str(), &mut gather),
@@ -198,9 +210,17 @@ pub(super) fn tasks(call: &Call) -> Answered {
     let state = call.query.get("state").map(state).transpose()?;
     let mut keys: Vec<TaskGuid> = Vec::new();
     call.desk.look_at_all(&mut |records| {
-        let fits = records.tasks.values().filter(|task| {
+        let among: Box<dyn Iterator<Item = &Task>> = if let Some(cell) = &of_cell {
+            Box::new(records.tasks_on(cell))
+        } else if let Some(state) = state {
+            Box::new(records.tasks_as(state).filter_map(|guid| records.tasks.get(guid)))
+        } else if let Some(domain) = &of_domain {
+            Box::new(records.tasks_in(domain))
+        } else {
+            Box::new(records.tasks.values())
+        };
+        let fits = among.filter(|task| {
             of_domain.as_ref().is_none_or(|domain| task.definition.domain == *domain)
-                && of_cell.as_ref().is_none_or(|cell| task.cell_id.as_ref() == Some(cell))
                 && state.is_none_or(|state| task.state == state)
         });
         keys.extend(fits.map(|task| task.guid().clone()));

@@ -1,0 +1,71 @@
+//! Records that are none: kept, but out of the way.
+
+use super::ids::{Names, ProcessGuid};
+use super::record::{ASIDE, Corrupt, Record, RecordKey, shard_of};
+
+/// Where something lies that was set aside: behind a prefix of its own, then which commit did it,
+/// so that nothing is ever put in the place of something else, then the key that it had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Aside<'a> {
+    pub epoch: u64,
+    pub seq: u64,
+    pub key: &'a [u8],
+}
+
+impl<'a> Aside<'a> {
+    pub fn encode(&self) -> Vec<u8> {
+        [&[ASIDE], &self.epoch.to_be_bytes()[..], &self.seq.to_be_bytes(), self.key].concat()
+    }
+
+    /// What a key says, if it is one of something that was set aside.
+    pub fn decode(key: &'a [u8]) -> Option<Self> {
+        let rest = key.strip_prefix(&[ASIDE])?;
+        let (epoch, rest) = rest.split_first_chunk::<8>()?;
+        let (seq, key) = rest.split_first_chunk::<8>()?;
+        Some(Self { epoch: u64::from_be_bytes(*epoch), seq: u64::from_be_bytes(*seq), key })
+    }
+}
+
+/// Something that was found in the store and set aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// Where it stood.
+    pub key: String,
+    /// What it was about, as far as its key says.
+    pub about: Option<RecordKey>,
+    pub why: String,
+}
+
+impl SetAside {
+    /// What was found at `key`, and why it is no record; none if it could be read by now.
+    pub fn new(key: &[u8], why: Option<&Corrupt>) -> Self {
+        let why = why.map_or_else(|| "this program can read it".to_owned(), Corrupt::to_string);
+        Self { key: key.escape_ascii().to_string(), about: RecordKey::decode(key), why }
+    }
+
+    /// The process of which it is not known any more what is desired.
+    pub const fn forgotten(&self) -> Option<&ProcessGuid> {
+        match &self.about {
+            Some(RecordKey::Desired(guid)) => Some(guid),
+            Some(
+                RecordKey::Instance(_)
+                | RecordKey::Evacuating(_)
+                | RecordKey::Task(_)
+                | RecordKey::Domain(_),
+            )
+            | None => None,
+        }
+    }
+}
+
+/// Reads what stands at `key` of a shard. What belongs elsewhere is none of its records.
+pub fn admit(
+    key: &[u8],
+    value: &[u8],
+    (shard, shards): (u16, u16),
+    names: &mut Names,
+) -> Result<Record, Corrupt> {
+    let record = Record::decode_sharing(key, value, names)?;
+    let home = shard_of(record.partition(), shards);
+    if home == shard { Ok(record) } else { Err(Corrupt::Astray) }
+}

@@ -1,0 +1,334 @@
+//! The committed records of a shard.
+
+use std::collections::BTreeSet;
+use std::collections::btree_map::{self, BTreeMap, Entry};
+use std::ops::{Bound, Deref};
+
+use super::actual::{ActualLrp, ActualState, LrpKey};
+use super::desired::DesiredLrp;
+use super::domain::Freshness;
+use super::ids::{CellId, Domain, ProcessGuid, TaskGuid};
+use super::index::Index;
+use super::record::{Record, RecordKey};
+use super::settings::Settings;
+use super::task::{Task, TaskState};
+use crate::seams::Timestamp;
+
+/// Records by key. Everybody may look; only [`Records`] changes them, so that its indexes hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table<K, V>(BTreeMap<K, V>);
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K, V> Deref for Table<K, V> {
+    type Target = BTreeMap<K, V>;
+
+    fn deref(&self) -> &BTreeMap<K, V> {
+        &self.0
+    }
+}
+
+impl<'a, K, V> IntoIterator for &'a Table<K, V> {
+    type Item = (&'a K, &'a V);
+    type IntoIter = btree_map::Iter<'a, K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+/// The committed records of one shard, with indexes by cell, domain, state and due time. By
+/// process they lie in order anyway.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Records {
+    pub desired: Table<ProcessGuid, DesiredLrp>,
+    pub instances: Table<LrpKey, ActualLrp>,
+    pub evacuating: Table<LrpKey, ActualLrp>,
+    pub tasks: Table<TaskGuid, Task>,
+    pub domains: Table<Domain, Freshness>,
+    index: Index,
+    /// Processes of which it is not known any more what is desired.
+    forgotten: BTreeSet<ProcessGuid>,
+}
+
+/// Records being read from a store. Taken all at once they need less room and time than one
+/// change after the other.
+#[derive(Debug, Default)]
+pub struct Gathering {
+    desired: Vec<(ProcessGuid, DesiredLrp)>,
+    instances: Vec<(LrpKey, ActualLrp)>,
+    evacuating: Vec<(LrpKey, ActualLrp)>,
+    tasks: Vec<(TaskGuid, Task)>,
+    domains: Vec<(Domain, Freshness)>,
+}
+
+impl Gathering {
+    pub fn add(&mut self, record: Record) {
+        match record {
+            Record::Desired(lrp) => self.desired.push((lrp.process_guid.clone(), *lrp)),
+            Record::Actual(lrp) if lrp.evacuating => self.evacuating.push((lrp.key(), *lrp)),
+            Record::Actual(lrp) => self.instances.push((lrp.key(), *lrp)),
+            Record::Task(task) => self.tasks.push((task.guid().clone(), *task)),
+            Record::Domain(fresh) => self.domains.push((fresh.domain.clone(), fresh)),
+        }
+    }
+
+    pub fn end(self) -> Records {
+        let mut records = Records {
+            desired: Table(self.desired.into_iter().collect()),
+            instances: Table(self.instances.into_iter().collect()),
+            evacuating: Table(self.evacuating.into_iter().collect()),
+            tasks: Table(self.tasks.into_iter().collect()),
+            domains: Table(self.domains.into_iter().collect()),
+            index: Index::default(),
+            forgotten: BTreeSet::new(),
+        };
+        records.index = records.indexed();
+        records
+    }
+}
+
+impl Records {
+    /// All instances of a process, in order of their index.
+    pub fn instances_of(&self, guid: &ProcessGuid) -> impl Iterator<Item = &ActualLrp> {
+        of(&self.instances, guid)
+    }
+
+    pub fn evacuating_of(&self, guid: &ProcessGuid) -> impl Iterator<Item = &ActualLrp> {
+        of(&self.evacuating, guid)
+    }
+
+    /// What is desired under a name, as others see it.
+    pub fn desired_lrp(&self, guid: &ProcessGuid) -> Option<&DesiredLrp> {
+        self.desired.get(guid).filter(|lrp| !lrp.removing)
+    }
+
+    /// All that is desired, as others see it.
+    pub fn desired_lrps(&self) -> impl Iterator<Item = &DesiredLrp> {
+        self.desired.values().filter(|lrp| !lrp.removing)
+    }
+
+    /// Whether this is an instance that there is to be.
+    pub fn wants(&self, lrp: &ActualLrp) -> bool {
+        self.desired.get(&lrp.process_guid).is_some_and(|desired| desired.wants_this(lrp))
+    }
+
+    pub fn get(&self, key: &RecordKey) -> Option<Record> {
+        match key {
+            RecordKey::Desired(guid) => {
+                self.desired.get(guid).cloned().map(Box::new).map(Record::Desired)
+            }
+            RecordKey::Instance(key) => {
+                self.instances.get(key).cloned().map(Box::new).map(Record::Actual)
+            }
+            RecordKey::Evacuating(key) => {
+                self.evacuating.get(key).cloned().map(Box::new).map(Record::Actual)
+            }
+            RecordKey::Task(guid) => self.tasks.get(guid).cloned().map(Box::new).map(Record::Task),
+            RecordKey::Domain(domain) => self.domains.get(domain).cloned().map(Record::Domain),
+        }
+    }
+}
+
+/// What the indexes answer, in the order of keys.
+impl Records {
+    /// Every cell that a record names.
+    pub fn cells(&self) -> impl Iterator<Item = &CellId> {
+        self.index.cells()
+    }
+
+    pub fn instances_on(&self, cell_id: &CellId) -> impl Iterator<Item = &ActualLrp> {
+        let keys = self.index.on_cell(cell_id).into_iter().flat_map(|on| on.instances.iter());
+        keys.filter_map(|key| self.instances.get(key))
+    }
+
+    pub fn evacuating_on(&self, cell_id: &CellId) -> impl Iterator<Item = &ActualLrp> {
+        let keys = self.index.on_cell(cell_id).into_iter().flat_map(|on| on.evacuating.iter());
+        keys.filter_map(|key| self.evacuating.get(key))
+    }
+
+    pub fn tasks_on(&self, cell_id: &CellId) -> impl Iterator<Item = &Task> {
+        let keys = self.index.on_cell(cell_id).into_iter().flat_map(|on| on.tasks.iter());
+        keys.filter_map(|guid| self.tasks.get(guid))
+    }
+
+    /// How many instances and evacuating twins are on a cell.
+    pub fn count_on(&self, cell_id: &CellId) -> usize {
+        self.index.on_cell(cell_id).map_or(0, |on| on.instances.len() + on.evacuating.len())
+    }
+
+    /// What is desired in a domain, as others see it.
+    pub fn desired_in(&self, domain: &Domain) -> impl Iterator<Item = &DesiredLrp> {
+        let desired = self.processes_in(domain).filter_map(|guid| self.desired_lrp(guid));
+        desired.filter(move |lrp| lrp.domain == *domain)
+    }
+
+    pub fn instances_in(&self, domain: &Domain) -> impl Iterator<Item = &ActualLrp> {
+        let all = self.processes_in(domain).flat_map(|guid| self.instances_of(guid));
+        all.filter(move |lrp| lrp.domain == *domain)
+    }
+
+    pub fn evacuating_in(&self, domain: &Domain) -> impl Iterator<Item = &ActualLrp> {
+        let all = self.processes_in(domain).flat_map(|guid| self.evacuating_of(guid));
+        all.filter(move |lrp| lrp.domain == *domain)
+    }
+
+    fn processes_in(&self, domain: &Domain) -> impl Iterator<Item = &ProcessGuid> {
+        self.index.in_domain(domain).into_iter().flat_map(|within| within.processes.keys())
+    }
+
+    pub fn tasks_in(&self, domain: &Domain) -> impl Iterator<Item = &Task> {
+        let keys = self.index.in_domain(domain).into_iter().flat_map(|within| &within.tasks);
+        keys.filter_map(|guid| self.tasks.get(guid))
+    }
+
+    pub fn instances_as(&self, state: ActualState) -> impl Iterator<Item = &ActualLrp> {
+        let found = self.index.as_state(state).iter().filter_map(|key| self.instances.get(key));
+        let all = (state == ActualState::Running).then(|| self.instances.values());
+        found.chain(all.into_iter().flatten().filter(move |lrp| lrp.state == state))
+    }
+
+    pub fn count_as(&self, state: ActualState) -> usize {
+        self.index.count(state)
+    }
+
+    pub fn tasks_as(&self, state: TaskState) -> impl ExactSizeIterator<Item = &TaskGuid> {
+        self.index.tasks_as(state).iter()
+    }
+
+    pub(super) fn next_due(&self, now: Timestamp, settings: &Settings) -> Option<Timestamp> {
+        let is_wanted = |key: &LrpKey| self.instances.get(key).is_some_and(|lrp| self.wants(lrp));
+        self.index.next_due(now, settings, is_wanted)
+    }
+
+    /// The indexes, made anew from all records.
+    pub(super) fn indexed(&self) -> Index {
+        let mut index = Index::default();
+        for (guid, lrp) in &self.desired {
+            index.desired(guid, None, Some(lrp));
+        }
+        for (key, lrp) in self.instances.iter().chain(&self.evacuating) {
+            index.actual(key, None, Some(lrp));
+        }
+        for (guid, task) in &self.tasks {
+            index.task(guid, None, Some(task));
+        }
+        for (domain, fresh) in &self.domains {
+            index.domain(domain, None, Some(fresh));
+        }
+        index.shrink();
+        index
+    }
+
+    #[cfg(test)]
+    pub(super) const fn index(&self) -> &Index {
+        &self.index
+    }
+}
+
+impl Records {
+    /// Makes a committed change, and gives back what stood there before.
+    pub fn apply(&mut self, key: &RecordKey, to: Option<Record>) -> Option<Record> {
+        match to {
+            None => self.remove(key),
+            Some(Record::Desired(lrp)) => {
+                let guid = lrp.process_guid.clone();
+                self.forgotten.remove(&guid);
+                let before = self.desired.0.insert(guid.clone(), *lrp);
+                self.index.desired(&guid, before.as_ref(), self.desired.get(&guid));
+                before.map(Box::new).map(Record::Desired)
+            }
+            Some(Record::Actual(lrp)) => self.put_actual(*lrp).map(Box::new).map(Record::Actual),
+            Some(Record::Task(task)) => {
+                let guid = task.guid().clone();
+                let before = self.tasks.0.insert(guid.clone(), *task);
+                self.index.task(&guid, before.as_ref(), self.tasks.get(&guid));
+                before.map(Box::new).map(Record::Task)
+            }
+            Some(Record::Domain(fresh)) => {
+                let domain = fresh.domain.clone();
+                let before = self.domains.0.insert(domain.clone(), fresh);
+                self.index.domain(&domain, before.as_ref(), self.domains.get(&domain));
+                before.map(Record::Domain)
+            }
+        }
+    }
+
+    /// Puts a record where it belongs.
+    pub fn put(&mut self, record: Record) {
+        let key = record.key();
+        drop(self.apply(&key, Some(record)));
+    }
+
+    /// What is desired of a process cannot be read: until somebody desires it again, nobody
+    /// knows that an instance of it is one too many.
+    pub fn forget(&mut self, guid: ProcessGuid) {
+        if !self.desired.contains_key(&guid) {
+            self.forgotten.insert(guid);
+        }
+    }
+
+    pub fn is_forgotten(&self, guid: &ProcessGuid) -> bool {
+        self.forgotten.contains(guid)
+    }
+
+    fn put_actual(&mut self, mut lrp: ActualLrp) -> Option<ActualLrp> {
+        self.index.shared(&mut lrp);
+        let table = if lrp.evacuating { &mut self.evacuating } else { &mut self.instances };
+        match table.0.entry(lrp.key()) {
+            Entry::Occupied(mut stands) => {
+                lrp.process_guid = stands.key().process_guid.clone();
+                let before = stands.insert(lrp);
+                self.index.actual(stands.key(), Some(&before), Some(stands.get()));
+                Some(before)
+            }
+            Entry::Vacant(place) => {
+                let key = place.key().clone();
+                self.index.actual(&key, None, Some(place.insert(lrp)));
+                None
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &RecordKey) -> Option<Record> {
+        match key {
+            RecordKey::Desired(guid) => {
+                let before = self.desired.0.remove(guid);
+                self.index.desired(guid, before.as_ref(), None);
+                before.map(Box::new).map(Record::Desired)
+            }
+            RecordKey::Instance(key) => {
+                let before = self.instances.0.remove(key);
+                self.index.actual(key, before.as_ref(), None);
+                before.map(Box::new).map(Record::Actual)
+            }
+            RecordKey::Evacuating(key) => {
+                let before = self.evacuating.0.remove(key);
+                self.index.actual(key, before.as_ref(), None);
+                before.map(Box::new).map(Record::Actual)
+            }
+            RecordKey::Task(guid) => {
+                let before = self.tasks.0.remove(guid);
+                self.index.task(guid, before.as_ref(), None);
+                before.map(Box::new).map(Record::Task)
+            }
+            RecordKey::Domain(domain) => {
+                let before = self.domains.0.remove(domain);
+                self.index.domain(domain, before.as_ref(), None);
+                before.map(Record::Domain)
+            }
+        }
+    }
+}
+
+fn of<'a>(
+    map: &'a BTreeMap<LrpKey, ActualLrp>,
+    guid: &ProcessGuid,
+) -> impl Iterator<Item = &'a ActualLrp> {
+    let at = |index| LrpKey { process_guid: guid.clone(), index };
+    map.range((Bound::Included(at(0)), Bound::Included(at(u32::MAX)))).map(|(_, lrp)| lrp)
+}

@@ -1,0 +1,127 @@
+use super::world::*;
+use crate::board::aside::{Aside, SetAside, admit};
+use crate::board::ids::Names;
+use crate::board::record::Corrupt;
+use crate::board::*;
+use crate::seams::Timestamp;
+
+fn all() -> Vec<ActualLrp> {
+    let full = ActualLrp {
+        crash_count: 7,
+        crash_reason: Some("it said \"no\"\n".to_owned()),
+        incarnation: 3,
+        version: 9,
+        ..running("cell-1", "ä\u{7}")
+    };
+    let waits = ActualLrp { placement_error: Some("no room".to_owned()), ..unclaimed() };
+    vec![unclaimed(), waits, claimed("a", "x"), full, crashed(200), twin("b", "y")]
+}
+
+#[test]
+fn an_instance_comes_back_from_its_record() {
+    for lrp in all() {
+        let record = Record::Actual(Box::new(lrp));
+        let back = Record::decode(&record.key().encode(), &record.encode());
+        assert_eq!(back, Ok(record));
+    }
+}
+
+/// Stores of the version before hold objects.
+#[test]
+fn an_instance_comes_back_from_a_record_of_the_former_format() {
+    for lrp in all() {
+        let kind = if lrp.evacuating { b'e' } else { b'a' };
+        let former = [&[kind, 1], &serde_json::to_vec(&lrp).unwrap()[..]].concat();
+        let record = Record::Actual(Box::new(lrp));
+        assert_eq!(Record::decode(&record.key().encode(), &former), Ok(record));
+    }
+}
+
+/// Fixed for ever, or until the version is another one.
+#[test]
+fn an_instance_is_written_so() {
+    let lrp = ActualLrp { since: Timestamp(5), version: 2, ..running("a", "x") };
+    let text = br#"["d","RUNNING","x","a",["10.0.0.1",[[8080,61000]]],5,0,null,null,null,0,2]"#;
+    let record = Record::Actual(Box::new(lrp));
+    assert_eq!(record.encode(), [b"a\x02", &text[..]].concat());
+    assert_eq!(record.key().encode(), b"aweb\0\0\0\0\0");
+}
+
+#[test]
+fn every_key_says_what_it_is_about() {
+    let keys = [
+        RecordKey::Desired("p".into()),
+        RecordKey::Instance(key(300)),
+        RecordKey::Evacuating(key(0)),
+        RecordKey::Task("t".into()),
+        RecordKey::Domain("d".into()),
+    ];
+    for key in keys {
+        assert_eq!(RecordKey::decode(&key.encode()), Some(key));
+    }
+    for bytes in [&b""[..], b"x", b"aweb", b"aweb\x01\0\0\0\0", b"d\xff"] {
+        assert_eq!(RecordKey::decode(bytes), None, "{bytes:?}");
+    }
+}
+
+fn why(key: &[u8], value: &[u8]) -> Corrupt {
+    Record::decode(key, value).unwrap_err()
+}
+
+#[test]
+fn what_is_no_record_says_why() {
+    let lrp = Record::Actual(Box::new(running("a", "x")));
+    let (key, value) = (lrp.key().encode(), lrp.encode());
+    assert_eq!(why(&key, b"a"), Corrupt::Short);
+    assert_eq!(why(&key, b"a\x09[]"), Corrupt::Unknown { kind: b'a', version: 9 });
+    assert_eq!(why(&key, b"z\x01{}"), Corrupt::Unknown { kind: b'z', version: 1 });
+    assert!(matches!(why(&key, &value[..20]), Corrupt::Garbled(_)));
+    assert_eq!(why(b"e", &value), Corrupt::Misplaced);
+    assert_eq!(why(b"aweb", &value), Corrupt::Misplaced);
+    assert_eq!(why(&Record::Desired(Box::new(web())).key().encode(), &value), Corrupt::Misplaced);
+    let desired = Record::Desired(Box::new(web())).encode();
+    assert_eq!(why(b"dother", &desired), Corrupt::Misplaced);
+}
+
+#[test]
+fn fields_that_do_not_fit_the_state_make_no_record() {
+    let lrps = [
+        ActualLrp { net: None, ..running("a", "x") },
+        ActualLrp { cell_id: None, ..claimed("a", "x") },
+        ActualLrp { state: ActualState::Crashed, ..running("a", "x") },
+        ActualLrp { evacuating: true, ..claimed("a", "x") },
+    ];
+    let lrps = lrps.map(|lrp| Record::Actual(Box::new(lrp)));
+    let tasks = [
+        task(TaskState::Running, None),
+        task(TaskState::Pending, Some("a")),
+        Task { first_completed_at: None, ..task(TaskState::Completed, Some("a")) },
+        Task { first_completed_at: Some(NOW), ..task(TaskState::Running, Some("a")) },
+    ];
+    for record in lrps.into_iter().chain(tasks.map(|task| Record::Task(Box::new(task)))) {
+        assert_eq!(why(&record.key().encode(), &record.encode()), Corrupt::Inconsistent);
+    }
+}
+
+#[test]
+fn a_record_of_another_shard_is_not_admitted() {
+    let record = Record::Desired(Box::new(web()));
+    let (key, value) = (record.key().encode(), record.encode());
+    let home = shard_of("web", 16);
+    let admit = |shard| admit(&key, &value, (shard, 16), &mut Names::default());
+    assert_eq!(admit(home), Ok(record));
+    assert_eq!(admit(home + 1), Err(Corrupt::Astray));
+}
+
+#[test]
+fn what_was_set_aside_keeps_its_key_and_has_a_place_of_its_own() {
+    let aside = Aside { epoch: 7, seq: 1, key: b"dweb" };
+    let encoded = aside.encode();
+    assert_eq!(encoded, b"!\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x01dweb");
+    assert_eq!(Aside::decode(&encoded), Some(aside));
+    assert_eq!(Aside::decode(b"dweb"), None);
+    assert_eq!(RecordKey::decode(&encoded), None);
+    let set_aside = SetAside::new(b"dweb", Some(&Corrupt::Short));
+    assert_eq!(set_aside.forgotten(), Some(&"web".into()));
+    assert_eq!(SetAside::new(b"tweb", Some(&Corrupt::Short)).forgotten(), None);
+}
