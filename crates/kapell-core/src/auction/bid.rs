@@ -1,40 +1,105 @@
 //! What placing one unit on a cell would cost.
 
-use crate::board::{CellState, Resources};
+use crate::board::Resources;
 
-/// A whole of a resource. Fractions are counted in millionths, so that equal cells tie exactly.
-const WHOLE: u64 = 1_000_000;
+/// A whole of a resource. Fractions are integers, so that equal cells tie exactly.
+const WHOLE: u64 = 1 << 44;
 /// What one starting container adds: a quarter of the mean over three resources.
-const STARTING: u64 = WHOLE * 3 / 4;
+const STARTING: u64 = WHOLE / 4 * 3;
+/// More than these on one cell weigh no more, so that no sum is too large.
+const MOST_STARTING: u32 = 1 << 16;
 
-/// What placing one unit on a cell would cost. The lowest bid wins.
+/// What placing one unit on a cell of a zone would cost. The lowest bid wins.
 ///
-/// Fields are compared from top to bottom, so their order *is* the policy: spread over zones
-/// first, then over cells, and only then balance load. Cells are numbered in order of their id,
-/// so equal bids always fall to the lowest.
+/// Fields are compared from top to bottom, so their order *is* the policy: spread over cells
+/// first, and only then balance load. Cells are numbered in order of their id, so equal bids
+/// always fall to the lowest. Zones are walked before, from the one with the fewest siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Bid {
-    pub(super) siblings_in_zone: u32,
     pub(super) siblings_on_cell: u32,
     pub(super) load: u64,
-    pub(super) cell: usize,
+    pub(super) cell: u32,
 }
 
-/// How full a cell would be with an instance on it.
-pub(super) fn lrp_load(cell: &CellState, wanted: Resources) -> u64 {
-    task_load(cell, wanted)
-        + used(cell.total.containers, cell.available.containers, wanted.containers)
-        + u64::from(cell.starting) * STARTING
+/// What is weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// Memory, disk and containers, and how many of them are starting.
+    Lrp,
+    /// Memory and disk.
+    Task,
 }
 
-/// How full a cell would be with a task on it: only memory and disk count.
-pub(super) fn task_load(cell: &CellState, wanted: Resources) -> u64 {
-    used(cell.total.memory_mb, cell.available.memory_mb, wanted.memory_mb)
-        + used(cell.total.disk_mb, cell.available.disk_mb, wanted.disk_mb)
+/// How much of the whole one MB, or one container, is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rates {
+    memory: u64,
+    disk: u64,
+    containers: u64,
 }
 
-fn used(total: u32, available: u32, wanted: u32) -> u64 {
-    let left = available.saturating_sub(wanted);
-    let used = u64::from(total.saturating_sub(left));
-    (used * WHOLE).checked_div(u64::from(total)).unwrap_or(WHOLE)
+impl Rates {
+    /// More than any cell has.
+    pub(super) const HIGHEST: Self =
+        Self { memory: u64::MAX, disk: u64::MAX, containers: u64::MAX };
+
+    pub(super) fn of(total: Resources) -> Self {
+        let rate = |total: u32| WHOLE.checked_div(u64::from(total)).unwrap_or(0);
+        Self {
+            memory: rate(total.memory_mb),
+            disk: rate(total.disk_mb),
+            containers: rate(total.containers),
+        }
+    }
+
+    /// The lower of each.
+    pub(super) fn lower(self, other: Self) -> Self {
+        Self {
+            memory: self.memory.min(other.memory),
+            disk: self.disk.min(other.disk),
+            containers: self.containers.min(other.containers),
+        }
+    }
+
+    /// How much of a cell these resources are: what a unit adds to its load. No more than all of it.
+    pub(super) fn share(self, part: Resources, measure: Measure) -> u64 {
+        let both = share(self.memory, part.memory_mb) + share(self.disk, part.disk_mb);
+        match measure {
+            Measure::Lrp => both + share(self.containers, part.containers),
+            Measure::Task => both,
+        }
+    }
+
+    /// Which resource is the scarcest, and how much is free of it.
+    pub(super) fn scarcest(self, free: Resources) -> (u8, u32) {
+        let parts = [
+            (share(self.memory, free.memory_mb), 0, free.memory_mb),
+            (share(self.disk, free.disk_mb), 1, free.disk_mb),
+            (share(self.containers, free.containers), 2, free.containers),
+        ];
+        let (_, which, count) = parts.into_iter().min().unwrap_or_default();
+        (which, count)
+    }
+}
+
+fn share(rate: u64, count: u32) -> u64 {
+    rate.saturating_mul(u64::from(count)).min(WHOLE)
+}
+
+/// How full a cell is. What a unit adds is the same on all cells with the same total, so which
+/// of these is the fullest does not depend on the unit.
+pub(super) fn base(total: Resources, free: Resources, starting: u32, measure: Measure) -> u64 {
+    let used = Resources {
+        memory_mb: total.memory_mb.saturating_sub(free.memory_mb),
+        disk_mb: total.disk_mb.saturating_sub(free.disk_mb),
+        containers: total.containers.saturating_sub(free.containers),
+    };
+    // Of nothing, all is used.
+    let none = |total: u32| if total == 0 { WHOLE } else { 0 };
+    let both = Rates::of(total).share(used, measure) + none(total.memory_mb) + none(total.disk_mb);
+    let starting = u64::from(starting.min(MOST_STARTING)) * STARTING;
+    match measure {
+        Measure::Lrp => both + none(total.containers) + starting,
+        Measure::Task => both,
+    }
 }

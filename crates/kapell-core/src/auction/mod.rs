@@ -1,12 +1,20 @@
 //! Which cell gets which work.
 
+#[expect(clippy::module_inception, reason = "the auction is what this is about")]
+mod auction;
+mod batch;
 mod bid;
+mod cell;
 mod kind;
 mod pool;
+mod siblings;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod unplaced;
 
-use std::collections::BTreeSet;
+pub use auction::Auction;
+pub use unplaced::{Cause, Unplaced};
 
 use crate::board::{CellId, CellState, LrpKey, TaskGuid};
 
@@ -53,27 +61,20 @@ impl Work {
             Self::Lrp { placement_tags, .. } | Self::Task { placement_tags, .. } => placement_tags,
         }
     }
-
-    fn name(&self) -> Name<'_> {
-        match self {
-            Self::Lrp { key, .. } => Name::Lrp(key),
-            Self::Task { task_guid, .. } => Name::Task(task_guid),
-        }
-    }
-
-    /// First instances first, so that every process has one; then tasks; then all further instances.
-    const fn rank(&self) -> (u32, bool) {
-        match self {
-            Self::Lrp { key, .. } => (key.index, false),
-            Self::Task { .. } => (0, true),
-        }
-    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Name<'a> {
-    Lrp(&'a LrpKey),
-    Task(&'a TaskGuid),
+/// What holds for all cells together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// How many containers may be starting at once; without it, as many as like.
+    pub in_flight_starts: Option<u32>,
+}
+
+impl Limits {
+    /// Whether one more may start.
+    fn allow(self, starting: u64) -> bool {
+        self.in_flight_starts.is_none_or(|most| starting < u64::from(most))
+    }
 }
 
 /// Where each unit goes, or why it goes nowhere; in the order in which it was decided.
@@ -81,35 +82,11 @@ enum Name<'a> {
 pub struct Placed {
     pub assigned: Vec<(CellId, Work)>,
     pub failed: Vec<(Work, String)>,
+    /// What each reason in `failed` rests on, in the same order.
+    pub unplaced: Vec<Unplaced>,
 }
 
 /// Places a batch of work on cells. The order of neither matters; work that is there twice is placed once.
-pub fn place(cells: Vec<CellState>, work: Vec<Work>) -> Placed {
-    let mut pool = pool::Pool::new(cells);
-    let mut placed = Placed::default();
-    for unit in in_order(work) {
-        match pool.take(&unit) {
-            Ok(cell_id) => placed.assigned.push((cell_id, unit)),
-            Err(reason) => placed.failed.push((unit, reason)),
-        }
-    }
-    placed
-}
-
-/// Larger units come before smaller ones of the same rank.
-fn in_order(mut work: Vec<Work>) -> Vec<Work> {
-    work.sort_by(|one, other| {
-        let order =
-            |work: &Work| (work.rank(), u32::MAX - work.memory_mb(), u32::MAX - work.disk_mb());
-        let wish = |work: &Work| (work.rootfs().map(str::to_owned), work.placement_tags().to_vec());
-        order(one)
-            .cmp(&order(other))
-            .then_with(|| one.name().cmp(&other.name()))
-            .then_with(|| wish(one).cmp(&wish(other)))
-    });
-    let keep: Vec<bool> = {
-        let mut seen = BTreeSet::new();
-        work.iter().map(|unit| seen.insert(unit.name())).collect()
-    };
-    work.into_iter().zip(keep).filter_map(|(unit, keep)| keep.then_some(unit)).collect()
+pub fn place(cells: Vec<CellState>, work: Vec<Work>, limits: Limits) -> Placed {
+    Auction::new(cells, work, limits).finish()
 }

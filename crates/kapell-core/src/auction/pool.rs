@@ -2,190 +2,231 @@
 
 use std::collections::BTreeMap;
 
-use super::Work;
-use super::bid::{Bid, lrp_load, task_load};
-use super::kind::Kind;
-use crate::board::{CellId, CellState, ProcessGuid, Resources};
+use super::batch::{Processes, Wish};
+use super::bid::{Bid, Measure};
+use super::cell::Cell;
+use super::kind::{Kind, Match, Offer};
+use super::siblings::{Fewest, Siblings};
+use super::tree::{Ask, Tree};
+use super::unplaced::{Cause, Unplaced};
+use crate::board::{CellId, CellState, Resources};
 
 #[derive(Debug)]
 pub(super) struct Pool {
     /// In order of their ids.
-    cells: Vec<CellState>,
-    /// The zone of each cell, numbered.
-    zone_of: Vec<usize>,
-    zones: usize,
-    siblings: BTreeMap<ProcessGuid, Siblings>,
-    candidates: BTreeMap<Kind, Result<Vec<usize>, String>>,
+    ids: Vec<CellId>,
+    cells: Vec<Cell>,
+    /// Which group a cell is in, if it takes work.
+    group_of: Vec<Option<u32>>,
+    groups: Vec<Group>,
+    evacuating: u32,
+    unhealthy: u32,
+    starting: u64,
+    /// By number of the process.
+    siblings: Vec<Siblings>,
+    fewest: Fewest,
 }
 
-/// Where instances of one process are.
+/// Cells of one zone that offer the same.
 #[derive(Debug)]
-struct Siblings {
-    by_zone: Vec<u32>,
-    /// Cells that have any, in order, and how many.
-    by_cell: Vec<(usize, u32)>,
+struct Group {
+    zone: u32,
+    offer: Offer,
+    members: Vec<u32>,
+    lrps: Option<Tree>,
+    tasks: Option<Tree>,
 }
 
-impl Siblings {
-    fn new(zones: usize) -> Self {
-        Self { by_zone: vec![0; zones], by_cell: Vec::new() }
-    }
+/// Where a kind of work may go.
+#[derive(Debug)]
+pub(super) struct Reach {
+    groups: Vec<InZone>,
+    other_rootfs: u32,
+    other_tags: u32,
+}
 
-    fn add(&mut self, cell: usize, zone: usize) {
-        self.by_zone[zone] += 1;
-        match self.by_cell.binary_search_by_key(&cell, |(cell, _)| *cell) {
-            Ok(at) => self.by_cell[at].1 += 1,
-            Err(at) => self.by_cell.insert(at, (cell, 1)),
-        }
+/// A group and its zone.
+#[derive(Debug)]
+struct InZone {
+    at: u32,
+    zone: u32,
+}
+
+impl Reach {
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
     }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 impl Pool {
-    pub(super) fn new(mut cells: Vec<CellState>) -> Self {
-        cells.sort_by(|one, other| one.cell_id.cmp(&other.cell_id));
-        cells.dedup_by(|one, other| one.cell_id == other.cell_id);
-        let mut numbers = BTreeMap::new();
-        let zone_of = cells
-            .iter()
-            .map(|cell| {
-                let next = numbers.len();
-                *numbers.entry(cell.zone.clone()).or_insert(next)
-            })
-            .collect();
-        let zones = numbers.len();
-        let mut pool =
-            Self { cells, zone_of, zones, siblings: BTreeMap::new(), candidates: BTreeMap::new() };
-        pool.count_siblings();
+    pub(super) fn new(mut states: Vec<CellState>, processes: &Processes) -> Self {
+        states.sort_by(|one, other| one.cell_id.cmp(&other.cell_id));
+        states.dedup_by(|one, other| one.cell_id == other.cell_id);
+        let mut zones = BTreeMap::new();
+        let mut pool = Self {
+            ids: Vec::with_capacity(states.len()),
+            cells: Vec::with_capacity(states.len()),
+            group_of: Vec::with_capacity(states.len()),
+            groups: Vec::new(),
+            evacuating: 0,
+            unhealthy: 0,
+            starting: states.iter().map(|state| u64::from(state.starting)).sum(),
+            siblings: processes.instances().map(Siblings::expecting).collect(),
+            fewest: Fewest::default(),
+        };
+        let mut groups = BTreeMap::new();
+        for state in states {
+            let next = number(zones.len());
+            let zone = *zones.entry(state.zone.clone()).or_insert(next);
+            pool.count_siblings(&state, zone, processes);
+            pool.add(&state, zone, &mut groups);
+        }
         pool
     }
 
-    fn count_siblings(&mut self) {
-        for (at, cell) in self.cells.iter().enumerate() {
-            // What is on an evacuating cell leaves it.
-            for held in cell.lrps.iter().filter(|_| !cell.evacuating) {
-                self.siblings
-                    .entry(held.key.process_guid.clone())
-                    .or_insert_with(|| Siblings::new(self.zones))
-                    .add(at, self.zone_of[at]);
+    fn count_siblings(&mut self, state: &CellState, zone: u32, processes: &Processes) {
+        // What is on an evacuating cell leaves it.
+        if state.evacuating {
+            return;
+        }
+        let cell = number(self.cells.len());
+        for held in &state.lrps {
+            if let Some(process) = processes.number(&held.key.process_guid) {
+                self.siblings[process as usize].add(cell, zone);
             }
         }
     }
 
-    /// Reserves the best cell for a unit, or says why there is none.
-    pub(super) fn take(&mut self, work: &Work) -> Result<CellId, String> {
-        let kind = Kind::of(work);
-        let cells = &self.cells;
-        let candidates = self
-            .candidates
-            .entry(kind)
-            .or_insert_with_key(|kind| kind.candidates(cells))
-            .as_ref()
-            .map_err(Clone::clone)?;
-        let wanted =
-            Resources { memory_mb: work.memory_mb(), disk_mb: work.disk_mb(), containers: 1 };
-        let best = match work {
-            Work::Lrp { key, .. } => {
-                let siblings = self.siblings.get(&key.process_guid);
-                best_for_lrp(cells, &self.zone_of, candidates, siblings, wanted)
+    fn add(&mut self, state: &CellState, zone: u32, groups: &mut BTreeMap<(u32, Offer), u32>) {
+        let at = number(self.cells.len());
+        let mut cell = Cell::new(state, zone);
+        self.evacuating += u32::from(state.evacuating);
+        self.unhealthy += u32::from(state.unhealthy && !state.evacuating);
+        let up = !state.evacuating && !state.unhealthy;
+        self.group_of.push(up.then(|| {
+            let offer = Offer::of(state);
+            let group = *groups.entry((zone, offer.clone())).or_insert_with(|| {
+                let members = Vec::new();
+                self.groups.push(Group { zone, offer, members, lrps: None, tasks: None });
+                number(self.groups.len() - 1)
+            });
+            let members = &mut self.groups[group as usize].members;
+            cell.member = number(members.len());
+            members.push(at);
+            group
+        }));
+        self.ids.push(state.cell_id.clone());
+        self.cells.push(cell);
+    }
+
+    pub(super) fn reach(&self, kind: &Kind) -> Reach {
+        let mut reach = Reach { groups: Vec::new(), other_rootfs: 0, other_tags: 0 };
+        for (at, group) in (0..).zip(&self.groups) {
+            let count = number(group.members.len());
+            match kind.matches(&group.offer) {
+                Match::Compatible => reach.groups.push(InZone { at, zone: group.zone }),
+                Match::OtherRootfs => reach.other_rootfs += count,
+                Match::OtherTags => reach.other_tags += count,
             }
-            Work::Task { .. } => best_for_task(cells, candidates, wanted),
+        }
+        reach
+    }
+
+    pub(super) fn id(&self, cell: u32) -> CellId {
+        self.ids[cell as usize].clone()
+    }
+
+    /// How many containers are starting on all cells, with those of this batch.
+    pub(super) const fn starting(&self) -> u64 {
+        self.starting
+    }
+
+    /// The best cell for an instance: in the zone with the fewest siblings that has room.
+    pub(super) fn best_for_lrp(
+        &mut self,
+        process: u32,
+        (at, wish): (u32, &Wish),
+        reach: &Reach,
+    ) -> Option<Bid> {
+        let siblings = &self.siblings[process as usize];
+        let mut tried: Option<u32> = None;
+        loop {
+            let counts = reach.groups.iter().map(|group| siblings.in_zone(group.zone));
+            let in_zone = counts.filter(|count| tried.is_none_or(|tried| tried < *count)).min()?;
+            let mut best = None;
+            for group in reach.groups.iter().filter(|group| siblings.in_zone(group.zone) == in_zone)
+            {
+                let fewest = self.fewest.get(process, at, group.at);
+                let siblings = (in_zone > 0).then_some(siblings);
+                let ask = Ask { wanted: wish.wanted, siblings, fewest };
+                let Group { members, lrps, .. } = &mut self.groups[group.at as usize];
+                let tree =
+                    lrps.get_or_insert_with(|| Tree::new(Measure::Lrp, members, &self.cells));
+                let better = tree.search(members, &self.cells, &ask, best);
+                if let Some(better) = better.filter(|_| better != best) {
+                    self.fewest.learn(process, at, group.at, better.siblings_on_cell);
+                }
+                best = better;
+            }
+            if best.is_some() {
+                return best;
+            }
+            tried = Some(in_zone);
+        }
+    }
+
+    /// The best cell for a task.
+    pub(super) fn best_for_task(&mut self, wish: &Wish, reach: &Reach) -> Option<Bid> {
+        let ask = Ask { wanted: wish.wanted, siblings: None, fewest: 0 };
+        let mut best = None;
+        for group in &reach.groups {
+            let Group { members, tasks, .. } = &mut self.groups[group.at as usize];
+            let tree = tasks.get_or_insert_with(|| Tree::new(Measure::Task, members, &self.cells));
+            best = tree.search(members, &self.cells, &ask, best);
+        }
+        best
+    }
+
+    /// Gives away a cell's room.
+    pub(super) fn reserve(&mut self, at: u32, wanted: Resources, process: Option<u32>) {
+        let cell = &mut self.cells[at as usize];
+        cell.reserve(wanted);
+        self.starting += 1;
+        if let Some(group) = self.group_of[at as usize] {
+            let group = &mut self.groups[group as usize];
+            for tree in group.lrps.iter_mut().chain(&mut group.tasks) {
+                tree.update(cell);
+            }
+        }
+        if let Some(process) = process {
+            self.siblings[process as usize].add(at, cell.zone);
+        }
+    }
+
+    /// Counts which cells fall out by what.
+    pub(super) fn count_out(&self, cause: Cause, wish: &Wish, reach: &Reach) -> Unplaced {
+        let mut why = Unplaced {
+            cause,
+            cells: number(self.cells.len()),
+            evacuating: self.evacuating,
+            unhealthy: self.unhealthy,
+            other_rootfs: reach.other_rootfs,
+            other_tags: reach.other_tags,
+            lacking_memory: 0,
+            lacking_disk: 0,
+            lacking_containers: 0,
+            wanted: wish.wanted,
+            most_free: Resources::default(),
         };
-        let Some(best) = best else { return Err(lacking(cells, candidates, wanted)) };
-        self.reserve(best.cell, work, wanted);
-        Ok(self.cells[best.cell].cell_id.clone())
+        for group in &reach.groups {
+            for cell in &self.groups[group.at as usize].members {
+                why.count(self.cells[*cell as usize].free);
+            }
+        }
+        why
     }
-
-    fn reserve(&mut self, at: usize, work: &Work, wanted: Resources) {
-        let cell = &mut self.cells[at];
-        cell.available.memory_mb -= wanted.memory_mb;
-        cell.available.disk_mb -= wanted.disk_mb;
-        cell.available.containers -= wanted.containers;
-        cell.starting = cell.starting.saturating_add(1);
-        if let Work::Lrp { key, .. } = work {
-            self.siblings
-                .entry(key.process_guid.clone())
-                .or_insert_with(|| Siblings::new(self.zones))
-                .add(at, self.zone_of[at]);
-        }
-    }
-}
-
-const fn fits(free: Resources, wanted: Resources) -> bool {
-    free.memory_mb >= wanted.memory_mb
-        && free.disk_mb >= wanted.disk_mb
-        && free.containers >= wanted.containers
-}
-
-fn best_for_lrp(
-    cells: &[CellState],
-    zone_of: &[usize],
-    candidates: &[usize],
-    siblings: Option<&Siblings>,
-    wanted: Resources,
-) -> Option<Bid> {
-    let mut best: Option<Bid> = None;
-    // Candidates and cells with siblings are both in order: one walk over both.
-    let mut taken = siblings.map_or(&[][..], |siblings| &siblings.by_cell);
-    for &at in candidates {
-        while let [(cell, _), rest @ ..] = taken
-            && *cell < at
-        {
-            taken = rest;
-        }
-        if !fits(cells[at].available, wanted) {
-            continue;
-        }
-        let on_cell = taken.first().filter(|(cell, _)| *cell == at).map_or(0, |(_, count)| *count);
-        let in_zone = siblings.map_or(0, |siblings| siblings.by_zone[zone_of[at]]);
-        // Load is the dear part: not computed for a cell that has lost already.
-        if best
-            .is_some_and(|best| (best.siblings_in_zone, best.siblings_on_cell) < (in_zone, on_cell))
-        {
-            continue;
-        }
-        let bid = Bid {
-            siblings_in_zone: in_zone,
-            siblings_on_cell: on_cell,
-            load: lrp_load(&cells[at], wanted),
-            cell: at,
-        };
-        if best.is_none_or(|best| bid < best) {
-            best = Some(bid);
-        }
-    }
-    best
-}
-
-fn best_for_task(cells: &[CellState], candidates: &[usize], wanted: Resources) -> Option<Bid> {
-    let bids = candidates.iter().filter(|at| fits(cells[**at].available, wanted)).map(|&at| Bid {
-        siblings_in_zone: 0,
-        siblings_on_cell: 0,
-        load: task_load(&cells[at], wanted),
-        cell: at,
-    });
-    bids.min()
-}
-
-/// Names what no candidate has enough of, what was wanted, and the most that is free.
-fn lacking(cells: &[CellState], candidates: &[usize], wanted: Resources) -> String {
-    let most = |part: fn(&Resources) -> u32| {
-        candidates.iter().map(|at| part(&cells[*at].available)).max().unwrap_or(0)
-    };
-    let memory = most(|free| free.memory_mb);
-    let disk = most(|free| free.disk_mb);
-    let containers = most(|free| free.containers);
-    let parts = [
-        ("memory", memory < wanted.memory_mb),
-        ("disk", disk < wanted.disk_mb),
-        ("containers", containers < wanted.containers),
-    ];
-    let lack: Vec<&str> =
-        parts.into_iter().filter(|(_, lacks)| *lacks).map(|(name, _)| name).collect();
-    let lack =
-        if lack.is_empty() { "no cell has all of it at once".to_owned() } else { lack.join(", ") };
-    format!(
-        "insufficient resources: {lack} (wanted {} MB of memory and {} MB of disk; the most that is \
-         free on a cell is {memory} MB of memory, {disk} MB of disk, {containers} containers)",
-        wanted.memory_mb, wanted.disk_mb,
-    )
 }

@@ -27,7 +27,7 @@ mod row;
 pub mod rules;
 pub mod settings;
 pub mod task;
-mod text;
+pub(crate) mod text;
 pub mod time;
 pub mod validate;
 

@@ -200,7 +200,10 @@ fn placed(cells: &Cells, work: Vec<Work>) -> Vec<(Name, Result<CellId, String>)>
         let why = if cells.silent.is_empty() { NO_CELL } else { NO_ANSWER };
         return work.iter().map(|unit| (Name::of(unit), Err(why.to_owned()))).collect();
     }
-    let auction::Placed { assigned, failed } = auction::place(cells.states.clone(), work);
+    // How many start at once only delays: in the end all that fits is placed.
+    let limits = auction::Limits { in_flight_starts: None };
+    let placed = auction::place(cells.states.clone(), work, limits);
+    let auction::Placed { assigned, failed, unplaced: _ } = placed;
     let assigned = assigned.iter().map(|(cell, unit)| (Name::of(unit), Ok(cell.clone())));
     let failed = failed.into_iter().map(|(unit, why)| (Name::of(&unit), Err(why)));
     assigned.chain(failed).collect()

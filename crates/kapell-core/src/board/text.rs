@@ -10,7 +10,7 @@ const LARGEST_RESULT: usize = 40 * 1024;
 const TRUNCATED: &str = "(truncated)";
 
 /// A reason that fits into a record, and says so if it was cut.
-pub(super) fn reason(text: &str) -> String {
+pub(crate) fn reason(text: &str) -> String {
     if text.len() <= LONGEST_REASON {
         return text.to_owned();
     }

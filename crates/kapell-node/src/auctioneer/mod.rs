@@ -3,8 +3,10 @@
 //! The board's service runs it. Work that arrives during a round makes the next batch. What
 //! could not be placed is tried again with new work, when a cell has room, or after a while.
 
+mod handover;
 mod round;
 mod starts;
+mod wanted;
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,10 @@ pub(crate) use starts::{Start, Starts};
 
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// The longest wait for what is starting to have started, of which no news comes.
+const IN_FLIGHT_WAIT: Duration = Duration::from_secs(1);
+/// How many units are looked at before others may run.
+const SLICE: usize = 2000;
 /// Between two rounds that only news of room calls for: a busy cluster frees room all the time.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
@@ -37,6 +43,7 @@ pub(crate) async fn run(board: Board) {
                 Cause::NewWork | Cause::Again if outcome.placed > 0 => FIRST_WAIT,
                 Cause::NewWork => wait,
                 Cause::Room => FIRST_WAIT,
+                Cause::Again if outcome.in_flight => (wait * 2).min(IN_FLIGHT_WAIT),
                 Cause::Again => (wait * 2).min(LONGEST_WAIT),
             };
             board.starts().carry(outcome.carried);
@@ -47,7 +54,7 @@ pub(crate) async fn run(board: Board) {
 
 /// Asks every cell how it stands, as a round does.
 pub(crate) async fn ask_cells(board: &Board) -> Field {
-    Round::default().ask_cells(board).await
+    Round::default().ask_cells(board, |_| true).await
 }
 
 /// Why a batch is begun.
@@ -76,6 +83,7 @@ async fn next(board: &Board, last: Option<Moment>, wait: Duration) -> Cause {
             return if outlook.room { Cause::Room } else { Cause::Again };
         }
         tokio::select! {
+            biased;
             () = board.starts().changed() => {}
             () = tokio::time::sleep(rest) => {}
         }

@@ -1,7 +1,7 @@
-use kapell_core::board::{ActualState, CellPresence, Request, Resources, TaskState};
+use kapell_core::board::{ActualState, CellPresence, DesiredLrp, Request, Resources, TaskState};
 
 use crate::board::tests::theatre::{
-    Manner, Show, Theatre, Told, create, definition, desire, pass, presence, secs,
+    Manner, Show, Theatre, Told, create, definition, desire, lrp, pass, presence, secs,
 };
 use crate::testing::{eventually, for_as_long};
 
@@ -232,4 +232,89 @@ async fn a_task_does_not_fail_while_a_cell_is_silent() {
     theatre.cells.behave("b", Manner::Good);
     keep(&show, &["a", "b"], 30).await;
     assert!(theatre.cells.work().contains(&Told::Task("t".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_share_is_handed_over_in_several_requests() {
+    let theatre = Theatre::new();
+    let show = theatre.open().await;
+    show.board.ask(desire("l", 1200)).await.unwrap();
+    eventually("they are there", secs(5), async || show.instance("l", 1199).is_some()).await;
+    show.board.present(presence("c")).unwrap();
+    eventually("all are handed over", secs(5), async || theatre.cells.work().len() == 1200).await;
+    let parcels = theatre.cells.parcels();
+    assert!(parcels.len() >= 3 && parcels.iter().all(|(units, _)| *units <= 500), "{parcels:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_request_is_longer_than_a_cell_reads() {
+    let theatre = Theatre::new();
+    let show = theatre.open().await;
+    let long = DesiredLrp { annotation: "a".repeat(10 * 1024), ..lrp("l", 450) };
+    show.board.ask(Request::Desire(Box::new(long))).await.unwrap();
+    eventually("they are there", secs(5), async || show.instance("l", 449).is_some()).await;
+    show.board.present(presence("c")).unwrap();
+    eventually("all are handed over", secs(5), async || theatre.cells.work().len() == 450).await;
+    let parcels = theatre.cells.parcels();
+    assert!(parcels.iter().any(|(_, bytes)| *bytes > 3 << 20), "{parcels:?}");
+    assert!(parcels.iter().all(|(_, bytes)| *bytes <= 4 << 20), "{parcels:?}");
+}
+
+/// What was never sent is not in doubt.
+#[tokio::test(start_paused = true)]
+async fn what_a_silent_cell_was_not_sent_goes_to_another() {
+    let theatre = Theatre::new();
+    let show = theatre.open().await;
+    theatre.cells.behave("a", Manner::SilentAtWork);
+    show.board.ask(desire("l", 700)).await.unwrap();
+    eventually("they are there", secs(5), async || show.instance("l", 699).is_some()).await;
+    show.board.present(presence("a")).unwrap();
+    eventually("some are sent", secs(5), async || !theatre.cells.parcels().is_empty()).await;
+    let sent = theatre.cells.work().len();
+    assert!(sent <= 500, "{sent}");
+    show.board.present(presence("b")).unwrap();
+    keep(&show, &["a", "b"], 7).await;
+    let told = theatre.cells.told();
+    let on_b = told.iter().filter(|(id, _, it)| id.as_str() == "b" && *it != Told::State).count();
+    assert_eq!(on_b, 700 - sent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_in_flight_limit_holds_back_is_carried_over() {
+    let mut theatre = Theatre::new();
+    theatre.settings.in_flight_starts = Some(3);
+    let show = theatre.open_and_settle().await;
+    theatre.cells.starts("c", 3);
+    show.board.present(presence("c")).unwrap();
+    show.board.ask(desire("l", 1)).await.unwrap();
+    show.board.ask(create(definition("t"))).await.unwrap();
+    keep(&show, &["c"], 20).await;
+    assert_eq!(theatre.cells.work(), []);
+    let why = "waiting to start instance: reached in-flight start limit";
+    assert_eq!(placement_error(&show, "l").as_deref(), Some(why));
+    let held = show.task("t").unwrap();
+    assert_eq!((held.state, held.placement_error.as_deref()), (TaskState::Pending, Some(why)));
+    theatre.cells.starts("c", 0);
+    keep(&show, &["c"], 2).await;
+    assert_eq!(theatre.cells.work().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reason_is_written_again_only_when_it_is_another() {
+    let theatre = Theatre::new();
+    let show = theatre.open_and_settle().await;
+    theatre.cells.has("c", FULL);
+    show.board.present(presence("c")).unwrap();
+    show.board.ask(desire("l", 1)).await.unwrap();
+    keep(&show, &["c"], 30).await;
+    let version = || show.instance("l", 0).unwrap().version;
+    let first = version();
+    theatre.cells.has("c", Resources { disk_mb: 1, ..FULL });
+    keep(&show, &["c"], 30).await;
+    assert_eq!(version(), first, "only the figures are others");
+    theatre.cells.has("c", Resources { containers: 1, ..FULL });
+    keep(&show, &["c"], 30).await;
+    assert_eq!(version(), first + 1);
+    let why = placement_error(&show, "l").unwrap();
+    assert!(why.starts_with("insufficient resources: memory ("), "{why}");
 }

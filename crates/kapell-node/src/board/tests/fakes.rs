@@ -42,6 +42,9 @@ pub(crate) enum Told {
 pub(crate) struct Cells {
     manners: Mutex<BTreeMap<CellId, Manner>>,
     available: Mutex<BTreeMap<CellId, Resources>>,
+    starting: Mutex<BTreeMap<CellId, u32>>,
+    /// How many units each request had that handed over work, and how long it was.
+    parcels: Mutex<Vec<(usize, usize)>>,
     told: Mutex<Vec<(CellId, Epoch, Told)>>,
 }
 
@@ -56,6 +59,14 @@ impl Cells {
 
     pub(crate) fn has(&self, cell: &str, available: Resources) {
         lock(&self.available).insert(cell.into(), available);
+    }
+
+    pub(crate) fn starts(&self, cell: &str, starting: u32) {
+        lock(&self.starting).insert(cell.into(), starting);
+    }
+
+    pub(crate) fn parcels(&self) -> Vec<(usize, usize)> {
+        lock(&self.parcels).clone()
     }
 
     pub(crate) fn told(&self) -> Vec<(CellId, Epoch, Told)> {
@@ -100,7 +111,7 @@ impl CellLink for Cells {
             rootfs_schemes: Vec::new(),
             placement_tags: Vec::new(),
             optional_placement_tags: Vec::new(),
-            starting: 0,
+            starting: lock(&self.starting).get(&cell.cell_id).copied().unwrap_or_default(),
             lrps: Vec::new(),
             tasks: Vec::new(),
             evacuating: cell.evacuating,
@@ -114,6 +125,8 @@ impl CellLink for Cells {
         epoch: Epoch,
         work: &Work,
     ) -> Result<WorkAnswer, LinkError> {
+        let bytes = serde_json::to_vec(work).unwrap().len();
+        lock(&self.parcels).push((work.lrps.len() + work.tasks.len(), bytes));
         for lrp in &work.lrps {
             let process_guid = lrp.desired.process_guid.clone();
             self.note(cell, epoch, Told::Lrp(LrpKey { process_guid, index: lrp.index }));

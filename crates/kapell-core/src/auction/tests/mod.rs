@@ -1,6 +1,9 @@
-use proptest::prelude::*;
+mod equal;
+mod large;
+mod naive;
+mod reasons;
 
-use super::{Placed, Work, place};
+use super::{Cause, Limits, Placed, Work};
 use crate::board::{CellState, Held, LrpKey, Resources};
 
 fn cell(id: &str, zone: &str) -> CellState {
@@ -62,6 +65,10 @@ fn held(guid: &str, index: u32) -> Held<LrpKey> {
         memory_mb: 0,
         disk_mb: 0,
     }
+}
+
+fn place(cells: Vec<CellState>, work: Vec<Work>) -> Placed {
+    super::place(cells, work, Limits::default())
 }
 
 fn where_to(placed: &Placed) -> Vec<&str> {
@@ -206,7 +213,8 @@ fn evacuating_and_unhealthy_cells_take_nothing() {
     let text = reason(cells, lrp("p", 0, 1));
     assert_eq!(
         text,
-        "found no compatible cells: every cell is evacuating or has failed its self-test"
+        "found no compatible cells: every cell is evacuating or has failed its self-test \
+         (of 3 cells: 1 evacuating, 2 unhealthy)"
     );
     assert_eq!(reason(vec![], lrp("p", 0, 1)), "found no compatible cells: there is no cell");
 }
@@ -225,7 +233,8 @@ fn a_rootfs_needs_a_cell_that_runs_its_scheme() {
     assert_eq!(only(cells.clone(), with("oci:///x")), "b");
     assert_eq!(
         reason(cells.clone(), with("docker:///x")),
-        "found no compatible cells: no cell runs a rootfs with the scheme \"docker\""
+        "found no compatible cells: no cell runs a rootfs with the scheme \"docker\" (of 3 cells: 3 \
+         without the rootfs scheme)"
     );
     assert_eq!(only(cells, task("t", 1)), "a", "without a rootfs every cell will do");
 }
@@ -240,48 +249,19 @@ fn tags_that_a_cell_requires_are_wanted_and_all_that_is_wanted_it_has() {
     assert_eq!(only(cells.clone(), tagged(&[])), "b");
     assert_eq!(
         reason(cells.clone(), tagged(&["fast"])),
-        "found no compatible cells: no cell has placement tag \"fast\""
+        "found no compatible cells: no cell has placement tag \"fast\" (of 2 cells: 2 with other tags)"
     );
     assert_eq!(
         reason(cells.clone(), tagged(&["gpu", "big", "fast"])),
-        "found no compatible cells: no cell has placement tags \"big\", \"fast\" and \"gpu\""
+        "found no compatible cells: no cell has placement tags \"big\", \"fast\" and \"gpu\" (of 2 cells: 2 \
+         with other tags)"
     );
     cells.truncate(1);
     assert_eq!(
         reason(cells, tagged(&[])),
-        "found no compatible cells: every cell requires placement tags, and none are wanted"
+        "found no compatible cells: every cell requires placement tags, and none are wanted (of 1 cell: 1 \
+         with other tags)"
     );
-}
-
-#[test]
-fn what_lacks_everywhere_is_named_with_what_was_wanted_and_what_is_free() {
-    let mut cells = cells();
-    cells[1].available = Resources { memory_mb: 900, disk_mb: 5, containers: 7 };
-    assert_eq!(
-        reason(cells, lrp("p", 0, 2000)),
-        "insufficient resources: memory (wanted 2000 MB of memory and 0 MB of disk; the most that \
-         is free on a cell is 1000 MB of memory, 1000 MB of disk, 100 containers)"
-    );
-    let mut full = cell("a", "");
-    full.available = Resources::default();
-    let both = Work::Lrp {
-        key: LrpKey { process_guid: "p".into(), index: 0 },
-        memory_mb: 1,
-        disk_mb: 1,
-        rootfs: None,
-        placement_tags: vec![],
-    };
-    let text = reason(vec![full], both);
-    assert!(text.starts_with("insufficient resources: memory, disk, containers ("), "{text}");
-}
-
-#[test]
-fn cells_that_lack_different_things_are_told_apart_from_full_ones() {
-    let mut cells = vec![cell("a", ""), cell("b", "")];
-    cells[0].available.memory_mb = 0;
-    cells[1].available.containers = 0;
-    let text = reason(cells, lrp("p", 0, 1));
-    assert!(text.starts_with("insufficient resources: no cell has all of it at once ("), "{text}");
 }
 
 #[test]
@@ -291,99 +271,4 @@ fn work_that_wants_nothing_fits_where_nothing_is_left() {
     assert_eq!(only(vec![full.clone()], lrp("p", 0, 0)), "a");
     full.total = Resources { memory_mb: 0, disk_mb: 0, containers: 1 };
     assert_eq!(only(vec![full], task("t", 0)), "a");
-}
-
-#[test]
-fn a_large_batch_is_spread_evenly() {
-    let cells: Vec<_> = (0..50).map(|n| cell(&format!("c{n:02}"), ["z1", "z2"][n % 2])).collect();
-    let work = (0..100_u32).flat_map(|n| (0..10).map(move |i| lrp(&format!("p{n}"), i, 16)));
-    let placed = place(cells, work.collect());
-    assert_eq!(placed.failed, []);
-    let mut counts = std::collections::BTreeMap::<_, u32>::new();
-    for (cell, _) in &placed.assigned {
-        *counts.entry(cell.clone()).or_default() += 1;
-    }
-    assert!(counts.values().all(|count| *count == 20), "{counts:?}");
-}
-
-fn arb_cells() -> impl Strategy<Value = Vec<CellState>> {
-    let one = (0..400_u32, 0..400_u32, 0..6_u32, 0..3_usize, any::<bool>(), 0..5_u8, 0..4_u32);
-    prop::collection::vec(one, 0..6).prop_map(|cells| {
-        let many = cells.into_iter().enumerate();
-        many.map(|(at, (memory_mb, disk_mb, containers, zone, tag, luck, siblings))| CellState {
-            available: Resources { memory_mb, disk_mb, containers },
-            placement_tags: if tag { vec!["x".to_owned()] } else { vec![] },
-            optional_placement_tags: vec!["y".to_owned()],
-            evacuating: luck == 0,
-            lrps: (0..siblings).map(|index| held("p1", index + 10)).collect(),
-            ..cell(&format!("c{at}"), ["", "z1", "z2"][zone])
-        })
-        .collect()
-    })
-}
-
-fn arb_work() -> impl Strategy<Value = Vec<Work>> {
-    let one = (any::<bool>(), 0..4_u8, 0..4_u32, 0..150_u32, 0..150_u32, 0..3_usize);
-    prop::collection::vec(one, 0..20).prop_map(|work| {
-        let many = work.into_iter();
-        many.map(|(is_lrp, name, index, memory_mb, disk_mb, tags)| {
-            let placement_tags = [vec![], vec!["x".to_owned()], vec!["y".to_owned()]][tags].clone();
-            if is_lrp {
-                let key = LrpKey { process_guid: format!("p{name}").into(), index };
-                Work::Lrp { key, memory_mb, disk_mb, rootfs: None, placement_tags }
-            } else {
-                let task_guid = format!("t{name}-{index}").into();
-                Work::Task { task_guid, memory_mb, disk_mb, rootfs: None, placement_tags }
-            }
-        })
-        .collect()
-    })
-}
-
-proptest! {
-    #[test]
-    fn the_order_of_cells_and_work_does_not_matter(
-        (cells, other_cells) in arb_cells().prop_flat_map(|cells| {
-            (Just(cells.clone()), Just(cells).prop_shuffle())
-        }),
-        (work, other_work) in arb_work().prop_flat_map(|work| {
-            (Just(work.clone()), Just(work).prop_shuffle())
-        }),
-    ) {
-        prop_assert_eq!(place(cells, work), place(other_cells, other_work));
-    }
-
-    #[test]
-    fn no_cell_gets_more_than_it_has_or_what_it_cannot_run(
-        cells in arb_cells(),
-        work in arb_work(),
-    ) {
-        let placed = place(cells.clone(), work);
-        for cell in &cells {
-            let mine = || placed.assigned.iter().filter(|(id, _)| *id == cell.cell_id);
-            let sum = |part: fn(&Work) -> u32| mine().map(|(_, work)| part(work)).sum::<u32>();
-            prop_assert!(sum(Work::memory_mb) <= cell.available.memory_mb);
-            prop_assert!(sum(Work::disk_mb) <= cell.available.disk_mb);
-            prop_assert!(mine().count() <= cell.available.containers as usize);
-            prop_assert!(mine().next().is_none() || !cell.evacuating);
-            for (_, work) in mine() {
-                let wanted = work.placement_tags();
-                prop_assert!(cell.placement_tags.iter().all(|tag| wanted.contains(tag)));
-            }
-        }
-    }
-
-    #[test]
-    fn every_unit_is_placed_or_refused_with_a_reason(cells in arb_cells(), work in arb_work()) {
-        let names: std::collections::BTreeSet<_> = work.iter().map(|unit| format!("{:?}", unit.name())).collect();
-        let placed = place(cells, work.clone());
-        prop_assert_eq!(placed.assigned.len() + placed.failed.len(), names.len());
-        for (_, reason) in &placed.failed {
-            prop_assert!(
-                reason.starts_with("found no compatible cells: ")
-                    || reason.starts_with("insufficient resources: "),
-                "{}", reason
-            );
-        }
-    }
 }
