@@ -35,6 +35,7 @@ usage: cargo xtask COMMAND
                                     measure seats and stores beside raw calls of the same clients
   bench platform [--json] [--smoke]
                                     measure `kapell up` beside the parts that it is made of
+  bench board [--json] [--smoke]    measure the board at scale beside floors of the same run
   sim --seed N [--trace]            replay one simulated platform
   sim --minutes M [--seed N]        simulate platforms for a while
   soak [--minutes N] [--seed S] [--only PART]
@@ -88,6 +89,10 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["sim", options @ ..] => {
             let options = sim::Options::parse(options)?;
             sim::run(&Workspace::load()?, &options)
+        }
+        ["bench", "board", options @ ..] => {
+            let options = bench::Options::parse(options)?;
+            bench::board::run(&Workspace::load()?, options)
         }
         ["soak", options @ ..] => {
             let options = soak::Options::parse(options)?;

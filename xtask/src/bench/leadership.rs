@@ -64,8 +64,9 @@ pub(super) fn report(
 fn parse(line: &str) -> Option<Row> {
     let figure: Value = serde_json::from_str(line).ok()?;
     let samples = figure["samples"].as_array()?.iter().filter_map(Value::as_f64);
-    let unit =
-        ["ratio", "ms", "s", "MB", "1/s", "%"].into_iter().find(|it| figure["unit"] == **it)?;
+    let unit = ["ratio", "ms", "s", "MB", "1/s", "%", "µs", "LRPs", "ops"]
+        .into_iter()
+        .find(|it| figure["unit"] == **it)?;
     let row = Row::new(figure["name"].as_str()?.to_owned(), samples).unit(unit);
     Some(match (figure["at_most"].as_f64(), figure["at_least"].as_f64()) {
         (Some(limit), _) => row.goal(Goal::AtMost(limit)),

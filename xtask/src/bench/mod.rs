@@ -1,5 +1,6 @@
 //! `cargo xtask bench workflow`: what `kapell process` costs, beside the floor, make and ninja.
 
+pub(crate) mod board;
 mod contest;
 mod files;
 mod floor;

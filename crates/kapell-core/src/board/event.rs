@@ -1,12 +1,15 @@
 //! What changed, for those who watch.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::actual::ActualLrp;
 use super::desired::DesiredLrp;
 use super::domain::Freshness;
-use super::ids::CellId;
-use super::record::Record;
+use super::ids::{CellId, InstanceGuid, ProcessGuid};
+use super::record::{Record, RecordKey};
+use super::request::{Report, Request};
 use super::task::Task;
 
 /// Something that happened on the board, told after it was committed.
@@ -15,6 +18,8 @@ use super::task::Task;
 pub enum Event {
     DesiredLrp(Change<DesiredLrp>),
     ActualLrp(Change<ActualLrp>),
+    /// An instance crashed. What became of its record is told before.
+    ActualLrpCrashed(Box<Crash>),
     Task(Change<Task>),
     Domain(Change<Freshness>),
     /// A cell came, changed what it says of itself, or went.
@@ -30,6 +35,38 @@ pub struct Change<T> {
     pub before: Option<Box<T>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Box<T>>,
+}
+
+/// One crash of an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crash {
+    pub process_guid: ProcessGuid,
+    pub index: u32,
+    /// The container that crashed, and where.
+    pub instance_guid: InstanceGuid,
+    pub cell_id: CellId,
+    /// With this one, since crashes were last forgotten.
+    pub crash_count: u32,
+    pub reason: String,
+}
+
+impl Crash {
+    /// The crash that a request reports, if that has changed the record of the instance.
+    pub fn of(request: &Request, changes: &BTreeMap<RecordKey, Option<Record>>) -> Option<Self> {
+        let Request::Report { cell_id, report } = request else { return None };
+        let Report::Crashed { key, instance_guid, .. } = report else { return None };
+        match changes.get(&RecordKey::Instance(key.clone()))?.as_ref()? {
+            Record::Actual(lrp) => Some(Self {
+                process_guid: key.process_guid.clone(),
+                index: key.index,
+                instance_guid: instance_guid.clone(),
+                cell_id: cell_id.clone(),
+                crash_count: lrp.crash_count,
+                reason: lrp.crash_reason.clone().unwrap_or_default(),
+            }),
+            Record::Desired(_) | Record::Task(_) | Record::Domain(_) => None,
+        }
+    }
 }
 
 impl Event {
@@ -94,6 +131,7 @@ impl Event {
             Self::ActualLrp(change) => {
                 pick(change, ["actual_lrp_created", "actual_lrp_changed", "actual_lrp_removed"])
             }
+            Self::ActualLrpCrashed(_) => "actual_lrp_crashed",
             Self::Task(change) => pick(change, ["task_created", "task_changed", "task_removed"]),
             Self::Domain(change) => {
                 pick(change, ["domain_created", "domain_changed", "domain_removed"])

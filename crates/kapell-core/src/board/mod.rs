@@ -41,7 +41,7 @@ pub use desired::{DesiredLrp, DesiredUpdate};
 pub use domain::Freshness;
 pub use draft::Draft;
 pub use duty::Duty;
-pub use event::{Change, Event};
+pub use event::{Change, Crash, Event};
 pub use ids::{CellId, Domain, InstanceGuid, ProcessGuid, TaskGuid};
 pub use record::{Record, RecordKey, shard_of};
 pub use records::{Gathering, Records, Table};

@@ -1,8 +1,8 @@
 //! Requests that are committed together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use kapell_core::board::{Effect, Record, RecordKey};
+use kapell_core::board::{Crash, Effect, Record, RecordKey};
 use kapell_store::model::{Key, Limits, Op};
 
 use super::handle::Declined;
@@ -28,12 +28,57 @@ pub(super) enum Fit {
     Never(String),
 }
 
+/// What those who watch are told of, once it is committed.
+#[derive(Debug)]
+pub(super) enum News {
+    /// A key has its next value, which took so many bytes to write down.
+    Changed {
+        key: RecordKey,
+        bytes: usize,
+    },
+    Crashed(Box<Crash>),
+}
+
+/// What each key becomes, value after value.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    last: Changes,
+    /// Replaced within the group: never written, and told of all the same.
+    passing: BTreeMap<RecordKey, VecDeque<Option<Record>>>,
+}
+
+impl Values {
+    /// What each key is in the end.
+    pub(super) const fn last(&self) -> &Changes {
+        &self.last
+    }
+
+    fn add(&mut self, key: RecordKey, to: Option<Record>) {
+        if let Some(former) = self.last.get_mut(&key) {
+            let former = std::mem::replace(former, to);
+            self.passing.entry(key).or_default().push_back(former);
+        } else {
+            self.last.insert(key, to);
+        }
+    }
+
+    /// The next value of a key, in the order of deciding.
+    pub(super) fn next(&mut self, key: &RecordKey) -> Option<Record> {
+        if let Some(former) = self.passing.get_mut(key).and_then(VecDeque::pop_front) {
+            return former;
+        }
+        self.last.remove(key).flatten()
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Group {
     limits: Limits,
-    changes: Changes,
-    ops: BTreeMap<RecordKey, Op>,
+    values: Values,
+    /// One a key: only what it is in the end is written.
+    ops: Vec<Op>,
     bytes: usize,
+    news: Vec<News>,
     decided: Vec<Decided>,
 }
 
@@ -41,52 +86,70 @@ impl Group {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            changes: BTreeMap::new(),
-            ops: BTreeMap::new(),
+            values: Values::default(),
+            ops: Vec::new(),
             bytes: 0,
+            news: Vec::new(),
             decided: Vec::new(),
         }
     }
 
     pub(super) const fn changes(&self) -> &Changes {
-        &self.changes
+        self.values.last()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.values.last.is_empty()
     }
 
-    /// Adds the changes of a request, all of them or none.
-    pub(super) fn join(&mut self, own: Changes) -> Fit {
-        let ops: BTreeMap<RecordKey, Op> =
-            own.iter().map(|(key, to)| (key.clone(), op(key, to.as_ref()))).collect();
+    /// Adds the changes of a request, all of them or none, and the crash that they tell of.
+    pub(super) fn join(&mut self, own: Changes, crash: Option<Box<Crash>>) -> Fit {
+        let ops: Vec<Op> = own.iter().map(|(key, to)| op(key, to.as_ref())).collect();
         if let Some(why) = self.refusal(&ops) {
             return Fit::Never(why);
         }
-        let replaced = ops.keys().filter_map(|key| self.ops.get(key));
-        let (known, known_bytes) =
-            replaced.fold((0, 0), |(count, bytes), op| (count + 1, bytes + op.bytes()));
+        let replaced: Vec<Option<usize>> =
+            own.keys().zip(&ops).map(|(key, op)| self.place(key, op)).collect();
+        let (known, known_bytes) = replaced
+            .iter()
+            .flatten()
+            .fold((0, 0), |(count, bytes), at| (count + 1, bytes + self.ops[*at].bytes()));
         let count = self.ops.len() + ops.len() - known;
-        let bytes = self.bytes - known_bytes + ops.values().map(Op::bytes).sum::<usize>();
+        let bytes = self.bytes - known_bytes + ops.iter().map(Op::bytes).sum::<usize>();
         if count > self.limits.commit_ops || bytes > self.limits.commit_bytes {
             return Fit::Later;
         }
         self.bytes = bytes;
-        self.ops.extend(ops);
-        self.changes.extend(own);
+        for (((key, to), op), at) in own.into_iter().zip(ops).zip(replaced) {
+            self.news.push(News::Changed { key: key.clone(), bytes: op.bytes() });
+            match at {
+                Some(at) => self.ops[at] = op,
+                None => self.ops.push(op),
+            }
+            self.values.add(key, to);
+        }
+        self.news.extend(crash.map(News::Crashed));
         Fit::Fits
     }
 
-    fn refusal(&self, ops: &BTreeMap<RecordKey, Op>) -> Option<String> {
+    /// Where an earlier change of the key stands.
+    fn place(&self, key: &RecordKey, op: &Op) -> Option<usize> {
+        if !self.values.last.contains_key(key) {
+            return None;
+        }
+        self.ops.iter().position(|known| known.key() == op.key())
+    }
+
+    fn refusal(&self, ops: &[Op]) -> Option<String> {
         let limits = &self.limits;
         let over = |what: &str, is: usize, limit: usize| {
             (is > limit).then(|| format!("{what} of {is} is above the store's limit of {limit}"))
         };
-        let bytes = ops.values().map(Op::bytes).sum();
+        let bytes = ops.iter().map(Op::bytes).sum();
         over("a number of records", ops.len(), limits.commit_ops)
             .or_else(|| over("a size of all records in bytes", bytes, limits.commit_bytes))
             .or_else(|| {
-                ops.values().find_map(|op| {
+                ops.iter().find_map(|op| {
                     let key = op.key().as_bytes().len();
                     over("a key size in bytes", key, limits.key_bytes).or_else(|| match op {
                         Op::Put(_, value) => {
@@ -102,15 +165,14 @@ impl Group {
         self.decided.push(decided);
     }
 
-    /// What to commit.
-    pub(super) fn ops(&self) -> Vec<Op> {
-        self.ops.values().cloned().collect()
+    /// What to commit. Nothing joins afterwards.
+    pub(super) fn take_ops(&mut self) -> Vec<Op> {
+        std::mem::take(&mut self.ops)
     }
 
-    /// What was changed, what each change weighs, and whom to answer, in the order of deciding.
-    pub(super) fn into_parts(self) -> (Changes, BTreeMap<RecordKey, usize>, Vec<Decided>) {
-        let weights = self.ops.iter().map(|(key, op)| (key.clone(), op.bytes())).collect();
-        (self.changes, weights, self.decided)
+    /// What was changed, what to tell of it and whom to answer, in the order of deciding.
+    pub(super) fn into_parts(self) -> (Values, Vec<News>, Vec<Decided>) {
+        (self.values, self.news, self.decided)
     }
 
     /// Answers those from outside before it is known what became of the group.

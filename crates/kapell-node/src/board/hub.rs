@@ -89,6 +89,8 @@ impl Hub {
 
     /// Tells of events in this order, each with what its records weigh.
     pub(super) fn publish(&self, events: impl IntoIterator<Item = (Event, usize)>) {
+        // What is kept no longer is dropped when others may look again.
+        let mut gone = Vec::new();
         let mut ring = self.ring();
         let before = ring.last;
         for (event, bytes) in events {
@@ -96,11 +98,13 @@ impl Hub {
             ring.bytes += bytes;
             ring.last += 1;
             while ring.kept.len() > KEPT || (ring.bytes > KEPT_BYTES && ring.kept.len() > 1) {
-                let gone = ring.kept.pop_front().map_or(0, |(_, bytes)| bytes);
-                ring.bytes = ring.bytes.saturating_sub(gone);
+                let Some((event, bytes)) = ring.kept.pop_front() else { break };
+                ring.bytes = ring.bytes.saturating_sub(bytes);
+                gone.push(event);
             }
         }
         let last = ring.last;
+        // Told in the order of the numbers, so still behind the lock.
         if last > before {
             self.last.send_if_modified(|told| {
                 let open = told.is_some();
@@ -108,6 +112,7 @@ impl Hub {
                 open
             });
         }
+        drop(ring);
     }
 
     pub(super) fn last(&self) -> EventId {

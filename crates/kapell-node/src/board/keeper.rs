@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kapell_core::board::{Draft, Refusal, decide};
+use kapell_core::board::{Crash, Draft, Refusal, decide};
 use kapell_core::causes::chain;
 use kapell_store::Store;
 use kapell_store::model::{Commit, Fence, Limits, Shard};
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::apply;
-use super::group::{Decided, Fit, Group};
+use super::group::{Changes, Decided, Fit, Group};
 use super::handle::{Board, Declined};
 use super::lanes::{Asked, Lanes};
 use super::meters::Meters;
@@ -135,7 +135,7 @@ impl Keeper {
         };
         let (answer, effects) = match verdict {
             Err(refusal) => (Err(refusal.into()), Vec::new()),
-            Ok(verdict) => match if own.is_empty() { Fit::Fits } else { group.join(own) } {
+            Ok(verdict) => match fit(group, own, &asked) {
                 Fit::Fits => (Ok(verdict.reply), verdict.effects),
                 Fit::Later => return Formed::Waits(asked),
                 Fit::Never(why) => {
@@ -157,7 +157,7 @@ impl Keeper {
 
     /// Sends the group until it is known to have landed.
     async fn commit(&mut self, group: &mut Group) -> Result<Landing, String> {
-        let ops = group.ops();
+        let ops = group.take_ops();
         let store = Arc::clone(self.board.tenure().store());
         let begun = self.board.clock().now();
         let impatient = Instant::now() + TROUBLE_AFTER;
@@ -238,6 +238,15 @@ impl Keeper {
              another host leads"
         )
     }
+}
+
+/// Adds what a request changes.
+fn fit(group: &mut Group, own: Changes, asked: &Asked) -> Fit {
+    if own.is_empty() {
+        return Fit::Fits;
+    }
+    let crash = Crash::of(&asked.request, &own).map(Box::new);
+    group.join(own, crash)
 }
 
 /// Nobody knows what became of these; the next leader will.

@@ -59,6 +59,10 @@ fn subject(event: &Event) -> String {
             let name = |it: &ActualLrp| format!("{} {}", it.key(), it.state.name());
             newest(change.after.as_deref().map(name), change.before.as_deref().map(name))
         }
+        Event::ActualLrpCrashed(crash) => {
+            let (guid, index, count) = (&crash.process_guid, crash.index, crash.crash_count);
+            format!("{guid}/{index} on {}, crash {count}: {}", crash.cell_id, crash.reason)
+        }
         Event::Task(change) => {
             let name = |it: &Task| format!("{} {}", it.guid(), it.state.name());
             newest(change.after.as_deref().map(name), change.before.as_deref().map(name))

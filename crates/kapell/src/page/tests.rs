@@ -51,6 +51,7 @@ fn the_script_listens_to_every_event() {
         "created",
         "changed",
         "removed",
+        "actual_lrp_crashed",
         "cell_present",
         "cell_gone",
         "gap",

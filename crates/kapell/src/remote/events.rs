@@ -93,6 +93,11 @@ fn about(event: &Event) -> String {
             let why = if why.is_empty() { why } else { format!(": {why}") };
             format!("{}/{} {state}{cell}{why}", lrp.process_guid, lrp.index)
         }),
+        Event::ActualLrpCrashed(crash) => {
+            let (guid, index, count) = (&crash.process_guid, crash.index, crash.crash_count);
+            let (instance, cell) = (&crash.instance_guid, &crash.cell_id);
+            format!("{guid}/{index} {instance} on {cell}, crash {count}: {}", crash.reason)
+        }
         Event::Task(change) => latest(change).map_or_else(String::new, |task| {
             let before = change.before.as_ref().map(|before| before.state.name().to_owned());
             let state = arrow(before, task.state.name().to_owned());

@@ -183,7 +183,11 @@ fn about(event: &EventView, guid: &str) -> Seen {
             (_, Some(_) | None) => Seen::Nothing,
         },
         Some(
-            Event::DesiredLrp(_) | Event::ActualLrp(_) | Event::Domain(_) | Event::Cell { .. },
+            Event::DesiredLrp(_)
+            | Event::ActualLrp(_)
+            | Event::ActualLrpCrashed(_)
+            | Event::Domain(_)
+            | Event::Cell { .. },
         ) => Seen::Nothing,
         None => Seen::Unknown,
     }

@@ -1,6 +1,7 @@
 mod callbacks;
 mod commits;
 mod effects;
+mod events;
 mod fakes;
 mod hub;
 mod plan;

@@ -68,6 +68,6 @@ fn written(event: Event) -> Option<Record> {
         Event::DesiredLrp(change) => change.after.map(Record::Desired),
         Event::ActualLrp(change) => change.after.map(Record::Actual),
         Event::Task(change) => change.after.map(Record::Task),
-        Event::Domain(_) | Event::Cell { .. } => None,
+        Event::ActualLrpCrashed(_) | Event::Domain(_) | Event::Cell { .. } => None,
     }
 }

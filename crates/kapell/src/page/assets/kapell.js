@@ -13,7 +13,7 @@ const lost = () => say("Connection lost. This is how it was at " + seen.toLocale
 
 const EVENTS = ["desired_lrp", "actual_lrp", "task", "domain"]
   .flatMap((kind) => ["created", "changed", "removed"].map((what) => kind + "_" + what))
-  .concat("cell_present", "cell_gone", "gap");
+  .concat("actual_lrp_crashed", "cell_present", "cell_gone", "gap");
 const AGAIN_MS = 2000;
 
 function watchBoard(page) {

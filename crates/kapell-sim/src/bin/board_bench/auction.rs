@@ -1,0 +1,121 @@
+//! Placing a batch: the processor time of the rule alone.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use kapell_core::auction::{Work, place};
+use kapell_core::board::{CellState, LrpKey, Resources};
+use kapell_sim::figure::{figure, median};
+
+use crate::Plan;
+use crate::population::{cell_id, guid, memory_mb, zone};
+use crate::usage::{Stopwatch, thousands};
+
+const EACH: u32 = 10;
+const DISK_MB: u32 = 1024;
+
+fn work(count: u32) -> Vec<Work> {
+    let unit = |number: u32| {
+        let app = number / EACH;
+        Work::Lrp {
+            key: LrpKey { process_guid: guid(app), index: number % EACH },
+            memory_mb: memory_mb(app),
+            disk_mb: DISK_MB,
+            rootfs: None,
+            placement_tags: Vec::new(),
+        }
+    };
+    (0..count).map(unit).collect()
+}
+
+/// Empty cells in two zones, with twice the room that is wanted.
+fn cells(count: u32, work: &[Work]) -> Vec<CellState> {
+    let memory: u64 = work.iter().map(|unit| u64::from(unit.memory_mb())).sum();
+    let share = |all: u64| u32::try_from(2 * all / u64::from(count)).unwrap_or(u32::MAX);
+    let total = Resources {
+        memory_mb: share(memory),
+        disk_mb: share(work.len() as u64 * u64::from(DISK_MB)),
+        containers: share(work.len() as u64),
+    };
+    let cell = |number| CellState {
+        cell_id: cell_id(number),
+        zone: zone(number),
+        total,
+        available: total,
+        rootfs_schemes: Vec::new(),
+        placement_tags: Vec::new(),
+        optional_placement_tags: Vec::new(),
+        starting: 0,
+        lrps: Vec::new(),
+        tasks: Vec::new(),
+        evacuating: false,
+        unhealthy: false,
+    };
+    (0..count).map(cell).collect()
+}
+
+/// What one batch took, and how even it came out.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    cpu: f64,
+    wall: f64,
+    /// Between the fullest and the emptiest cell, in instances.
+    uneven: f64,
+    /// The standard deviation of the share of memory in use.
+    spread: f64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+fn once((lrps, count): (u32, u32)) -> anyhow::Result<Round> {
+    let work = work(lrps);
+    let cells = cells(count, &work);
+    let total = f64::from(cells[0].total.memory_mb);
+    let mut used = vec![(0_u32, 0_u32); count as usize];
+    let numbers: BTreeMap<_, _> =
+        cells.iter().enumerate().map(|(at, cell)| (cell.cell_id.clone(), at)).collect();
+    let watch = Stopwatch::start();
+    let placed = place(cells, work);
+    let took = watch.used();
+    ensure!(placed.failed.is_empty(), "{} were not placed", placed.failed.len());
+    for (cell, unit) in &placed.assigned {
+        let (instances, memory) = &mut used[numbers[cell]];
+        *instances += 1;
+        *memory += unit.memory_mb();
+    }
+    let most = used.iter().map(|(count, _)| *count).max().unwrap_or(0);
+    let least = used.iter().map(|(count, _)| *count).min().unwrap_or(0);
+    let shares: Vec<f64> = used.iter().map(|(_, memory)| f64::from(*memory) / total).collect();
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    let variance = shares.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / shares.len() as f64;
+    Ok(Round {
+        cpu: took.cpu.as_secs_f64(),
+        wall: took.wall.as_secs_f64(),
+        uneven: f64::from(most - least),
+        spread: variance.sqrt(),
+    })
+}
+
+pub(crate) fn measure(plan: Plan) -> anyhow::Result<()> {
+    let name = |(lrps, cells): (u32, u32)| {
+        format!("auction: {} LRPs on {} cells", thousands(lrps), thousands(cells))
+    };
+    let rounds = |size| (0..plan.rounds).map(|_| once(size)).collect::<anyhow::Result<Vec<_>>>();
+    let pick = |rounds: &[Round], of: fn(&Round) -> f64| rounds.iter().map(of).collect::<Vec<_>>();
+    let small = rounds(plan.batch)?;
+    figure(&format!("{}, CPU", name(plan.batch)), &pick(&small, |it| it.cpu), "s", Some(0.1));
+    let uneven = pick(&small, |it| it.uneven);
+    figure(&format!("{}, fullest - emptiest cell", name(plan.batch)), &uneven, "LRPs", Some(0.0));
+    let spread = pick(&small, |it| it.spread);
+    figure(&format!("{}, stddev of used memory", name(plan.batch)), &spread, "ratio", Some(0.03));
+    let large = rounds(plan.large)?;
+    for (size, rounds) in [(plan.large, &large), (plan.largest, &rounds(plan.largest)?)] {
+        figure(&name(size), &pick(rounds, |it| it.wall), "s", Some(1.0));
+        figure(&format!("{}, CPU", name(size)), &pick(rounds, |it| it.cpu), "s", None);
+        let spread = pick(rounds, |it| it.spread);
+        figure(&format!("{}, stddev of used memory", name(size)), &spread, "ratio", None);
+    }
+    let (few, many) = (pick(&small, |it| it.cpu), pick(&large, |it| it.cpu));
+    let ratio = median(&many) / median(&few);
+    figure("auction: CPU of ten times the batch / of the batch", &[ratio], "ratio", Some(12.0));
+    Ok(())
+}

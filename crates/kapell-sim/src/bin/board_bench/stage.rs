@@ -1,0 +1,159 @@
+//! A board in this process, with cells that take whatever they are given.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use kapell_api::v1::{Cancel, Stop, Work, WorkAnswer};
+use kapell_core::board::{CellPresence, CellState, Held, LrpKey, Settings};
+use kapell_core::seams::Clock as _;
+use kapell_core::seat::{Epoch, Owner, Record, Seat};
+use kapell_node::board::{Board, BoardService, BoardSlot, CallbackOutcome, Callbacks, Parts};
+use kapell_node::conductor::{Service as _, Stage};
+use kapell_node::elections::{Standing, Tenure};
+use kapell_node::link::{CellLink, LinkError};
+use kapell_node::system::{SystemClock, SystemIds};
+use kapell_store::Store;
+use kapell_store::model::Raise;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Cells that remember how full they are, and nothing else.
+#[derive(Debug, Default)]
+pub(crate) struct Cells {
+    taken: AtomicU32,
+    held: Mutex<BTreeMap<String, Vec<Held<LrpKey>>>>,
+}
+
+impl Cells {
+    /// How much work was handed over so far.
+    pub(crate) fn taken(&self) -> u32 {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl CellLink for Cells {
+    async fn state(&self, cell: &CellPresence, _epoch: Epoch) -> Result<CellState, LinkError> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let lrps = held.get(cell.cell_id.as_str()).cloned().unwrap_or_default();
+        let mut available = cell.capacity;
+        for lrp in &lrps {
+            available.memory_mb = available.memory_mb.saturating_sub(lrp.memory_mb);
+            available.disk_mb = available.disk_mb.saturating_sub(lrp.disk_mb);
+            available.containers = available.containers.saturating_sub(1);
+        }
+        Ok(CellState {
+            cell_id: cell.cell_id.clone(),
+            zone: cell.zone.clone(),
+            total: cell.capacity,
+            available,
+            rootfs_schemes: Vec::new(),
+            placement_tags: Vec::new(),
+            optional_placement_tags: Vec::new(),
+            starting: 0,
+            lrps,
+            tasks: Vec::new(),
+            evacuating: false,
+            unhealthy: false,
+        })
+    }
+
+    async fn work(
+        &self,
+        _cell: &CellPresence,
+        _epoch: Epoch,
+        work: &Work,
+    ) -> Result<WorkAnswer, LinkError> {
+        self.taken.fetch_add(u32::try_from(work.lrps.len()).unwrap_or(0), Ordering::Relaxed);
+        Ok(WorkAnswer::default())
+    }
+
+    async fn stop(&self, _: &CellPresence, _: Epoch, _: &Stop) -> Result<(), LinkError> {
+        Ok(())
+    }
+
+    async fn cancel(&self, _: &CellPresence, _: Epoch, _: &Cancel) -> Result<(), LinkError> {
+        Ok(())
+    }
+
+    async fn evacuate(&self, _: &CellPresence, _: Epoch) -> Result<(), LinkError> {
+        Ok(())
+    }
+}
+
+impl Cells {
+    /// What a cell says that it holds.
+    pub(crate) fn hold(&self, cell: &str, lrp: Held<LrpKey>) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.entry(cell.to_owned()).or_default().push(lrp);
+    }
+}
+
+#[derive(Debug)]
+struct NoCallbacks;
+
+#[async_trait]
+impl Callbacks for NoCallbacks {
+    async fn call(&self, _url: &str, _body: &[u8]) -> CallbackOutcome {
+        CallbackOutcome::Answered(200)
+    }
+}
+
+/// A leader with its board.
+#[derive(Debug)]
+pub(crate) struct Show {
+    pub(crate) board: Board,
+    pub(crate) cells: Arc<Cells>,
+    stop: CancellationToken,
+    running: JoinSet<Result<(), String>>,
+}
+
+impl Show {
+    /// Takes the seat over and loads the board.
+    pub(crate) async fn open(
+        store: Arc<dyn Store>,
+        epoch: Epoch,
+        cells: Arc<Cells>,
+    ) -> anyhow::Result<Self> {
+        let Raise::Done(fences) = store.raise(Seat::FIRST, epoch).await? else {
+            anyhow::bail!("somebody has a higher epoch")
+        };
+        let clock = Arc::new(SystemClock);
+        let since = clock.wall();
+        let record = Record { epoch, owner: Owner(epoch.0), address: String::new(), since };
+        let standing = Standing::for_ever();
+        let tenure =
+            Tenure::new(Seat::FIRST, record, store, Arc::<SystemClock>::clone(&clock), standing);
+        let slot = BoardSlot::default();
+        let service = BoardService::new(Parts {
+            settings: Settings::default(),
+            clock,
+            ids: Arc::new(SystemIds),
+            cells: Arc::<Cells>::clone(&cells),
+            callbacks: Arc::new(NoCallbacks),
+            slot: slot.clone(),
+        });
+        let stop = CancellationToken::new();
+        let stage = Stage { tenure, fences, stop: stop.clone() };
+        let service = service.start(stage).await.map_err(anyhow::Error::msg)?;
+        let mut running = JoinSet::new();
+        running.spawn(service.0);
+        let board = slot.get().context("it is shown")?;
+        Ok(Self { board, cells, stop, running })
+    }
+
+    /// The value of one of the board's figures, all labels together.
+    pub(crate) fn figure(&self, name: &str) -> f64 {
+        let figures = self.board.figures();
+        figures.iter().filter(|figure| figure.name == name).map(|figure| figure.value).sum()
+    }
+
+    pub(crate) async fn close(mut self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        let ended = self.running.join_next().await.context("it runs")??;
+        ended.map_err(anyhow::Error::msg)
+    }
+}
