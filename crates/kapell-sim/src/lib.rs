@@ -3,5 +3,7 @@
 
 pub mod cluster;
 pub mod figure;
+pub mod fleet;
 pub mod lifecycle;
 pub mod model;
+mod parts;

@@ -104,7 +104,7 @@ impl Agent {
         let (cell, running) = Cell::start(Parts {
             id,
             home,
-            dir: plan.dir,
+            dir: Some(plan.dir),
             settings: plan.settings,
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),

@@ -47,6 +47,7 @@ async fn wait(board: &Board, last: Moment) {
             return;
         }
         tokio::select! {
+            biased;
             () = board.alarm().rung() => {}
             () = tokio::time::sleep(wait) => {}
         }

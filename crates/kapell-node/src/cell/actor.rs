@@ -154,14 +154,15 @@ impl Actor {
             Effect::Report(told) => self.waiting.push_back(told),
             Effect::Prune(key, there) => {
                 let shared = Arc::clone(&self.shared);
-                self.spawn_blocking(move || {
-                    shared.logs.prune_key(&key, &there, &shared.settings);
-                });
+                self.tidy_up(move || shared.logs.prune_key(&key, &there, &shared.settings));
             }
         }
     }
 
-    fn spawn_blocking(&mut self, work: impl FnOnce() + Send + 'static) {
+    fn tidy_up(&mut self, work: impl FnOnce() + Send + 'static) {
+        if !self.shared.logs.are_kept() {
+            return;
+        }
         self.jobs.spawn(async move {
             if let Err(error) = spawn_blocking(work).await {
                 tracing::error!(%error, "cannot tidy up logs");
@@ -239,7 +240,7 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         let there = rep.executor.guids();
         let wall = self.shared.clock.wall();
-        self.spawn_blocking(move || shared.logs.prune_all(&there, wall, &shared.settings));
+        self.tidy_up(move || shared.logs.prune_all(&there, wall, &shared.settings));
     }
 
     fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {

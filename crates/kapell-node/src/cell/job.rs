@@ -45,12 +45,16 @@ pub(super) async fn start(
     let turn = turns.acquire_owned().await;
     let own_dir = containers.dir(tag.instance_guid.as_str());
     let of = tag.clone();
-    // Looking up a user may take long.
-    let made = spawn_blocking(move || launch.spec(&of, &cell_id, own_dir, &settings)).await;
+    let made = if launch.asks_for_user() {
+        // Looking up a user may take long.
+        let made = spawn_blocking(move || launch.spec(&of, &cell_id, own_dir, &settings)).await;
+        made.unwrap_or_else(|error| Err(error.to_string()))
+    } else {
+        launch.spec(&of, &cell_id, own_dir, &settings)
+    };
     let outcome = match made {
-        Ok(Ok(spec)) => containers.run(spec).await.map_err(|error| unstarted(&tag, &error)),
-        Ok(Err(reason)) => Err(reason),
-        Err(error) => Err(error.to_string()),
+        Ok(spec) => containers.run(spec).await.map_err(|error| unstarted(&tag, &error)),
+        Err(reason) => Err(reason),
     };
     drop(turn);
     Done::Started(Box::new(tag), outcome)

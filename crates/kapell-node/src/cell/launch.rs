@@ -38,6 +38,11 @@ impl Launch {
         Self { action: definition.action, env: definition.env, stop_grace: settings.stop_grace }
     }
 
+    /// Whether it names whom to run as, which is to be looked up.
+    pub(super) fn asks_for_user(&self) -> bool {
+        self.action.as_run().is_some_and(|run| run.user.is_some())
+    }
+
     /// Makes ready what a driver needs. `own_dir` is where it runs if it asks for nothing else.
     pub(super) fn spec(
         self,

@@ -12,7 +12,8 @@ use super::settings::CellSettings;
 /// Where the output of containers lies: a directory a key, in it one a container.
 #[derive(Debug, Clone)]
 pub(super) struct Logs {
-    dir: PathBuf,
+    /// None: nothing is kept.
+    dir: Option<PathBuf>,
 }
 
 /// The output of one container.
@@ -24,8 +25,16 @@ struct Kept {
 }
 
 impl Logs {
-    pub(super) fn new(cell_dir: &Path) -> Self {
-        Self { dir: cell_dir.join("logs") }
+    pub(super) fn new(cell_dir: Option<&Path>) -> Self {
+        Self { dir: cell_dir.map(|dir| dir.join("logs")) }
+    }
+
+    pub(super) const fn are_kept(&self) -> bool {
+        self.dir.is_some()
+    }
+
+    fn dir(&self) -> &Path {
+        self.dir.as_deref().unwrap_or(Path::new("logs"))
     }
 
     pub(super) fn of(&self, key: &Key, since: Timestamp, guid: &InstanceGuid) -> PathBuf {
@@ -34,16 +43,17 @@ impl Logs {
 
     /// Those of all containers of a key, the oldest container first.
     pub(super) fn all_of(&self, key: &Key) -> Vec<PathBuf> {
-        kept(&self.of_key(key)).into_iter().map(|each| each.path).collect()
+        let kept = if self.are_kept() { kept(&self.of_key(key)) } else { Vec::new() };
+        kept.into_iter().map(|each| each.path).collect()
     }
 
     fn of_key(&self, key: &Key) -> PathBuf {
         match key {
             Key::Lrp(key) => {
-                let process = self.dir.join("lrp").join(key.process_guid.as_str());
+                let process = self.dir().join("lrp").join(key.process_guid.as_str());
                 process.join(key.index.to_string())
             }
-            Key::Task(guid) => self.dir.join("task").join(guid.as_str()),
+            Key::Task(guid) => self.dir().join("task").join(guid.as_str()),
         }
     }
 
@@ -64,10 +74,10 @@ impl Logs {
         now: Timestamp,
         settings: &CellSettings,
     ) {
-        let processes = directories(&self.dir.join("lrp"));
+        let processes = directories(&self.dir().join("lrp"));
         let indices = processes.iter().flat_map(|process| directories(process));
         let mut idle: Vec<(i64, PathBuf)> = Vec::new();
-        for key in indices.chain(directories(&self.dir.join("task"))) {
+        for key in indices.chain(directories(&self.dir().join("task"))) {
             let left = prune(&key, there, settings.logs_per_key);
             let in_use = left.iter().any(|each| is_there(each, there));
             if !in_use {

@@ -22,8 +22,8 @@ pub struct Parts {
     pub id: CellId,
     /// Tells its directory from all others, so that no other cell takes its id.
     pub home: String,
-    /// Where it keeps logs.
-    pub dir: PathBuf,
+    /// Where it keeps logs. Without it nothing is kept, and there is nothing to tidy up.
+    pub dir: Option<PathBuf>,
     pub settings: CellSettings,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
@@ -57,7 +57,7 @@ impl Cell {
     /// Finds what an earlier agent has left. The board hears of this cell only once it is run.
     pub async fn start(parts: Parts) -> Result<(Self, CellRunning), Error> {
         let found = parts.containers.recover().await?;
-        let logs = Logs::new(&parts.dir);
+        let logs = Logs::new(parts.dir.as_deref());
         let mut executor = Executor::new(
             (parts.id.clone(), parts.settings.clone()),
             (Arc::clone(&parts.clock), parts.ids),

@@ -1,13 +1,13 @@
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kapell_core::election::Loss;
 use kapell_core::seams::{Clock, Moment};
 use kapell_core::seat::{Epoch, Record, Seat};
 use kapell_store::Store;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// A seat that is held. Cheap to clone; all clones are about the same holding.
 #[derive(Clone)]
@@ -27,13 +27,15 @@ pub struct Standing {
     /// Nanoseconds from the clock's origin. Kept apart from `lost`, so that the question
     /// whether to act needs no lock and no task to run.
     acts_until: Arc<AtomicU64>,
-    lost: Arc<watch::Sender<Option<Loss>>>,
+    lost: Arc<OnceLock<Loss>>,
+    /// Cancelled at the loss. Those who wait are woken in the order in which they came.
+    told: CancellationToken,
 }
 
 impl Standing {
     /// Nothing may be done yet.
     pub fn new() -> Self {
-        Self { acts_until: Arc::new(AtomicU64::new(0)), lost: Arc::new(watch::Sender::new(None)) }
+        Self { acts_until: Arc::default(), lost: Arc::default(), told: CancellationToken::new() }
     }
 
     /// What nothing but its holder can end.
@@ -51,13 +53,12 @@ impl Standing {
     /// Ends it. The first reason counts.
     pub fn lose(&self, why: Loss) {
         self.act_until(None);
-        self.lost.send_modify(|lost| {
-            lost.get_or_insert(why);
-        });
+        self.lost.get_or_init(|| why);
+        self.told.cancel();
     }
 
     pub(super) fn loss(&self) -> Option<Loss> {
-        self.lost.borrow().clone()
+        self.lost.get().cloned()
     }
 }
 
@@ -104,11 +105,10 @@ impl Tenure {
 
     /// Waits until the seat is lost. A seat that is given back is not lost.
     pub async fn lost(&self) -> Loss {
-        let mut lost = self.0.standing.lost.subscribe();
-        let why = lost.wait_for(Option::is_some).await.map(|why| why.clone());
-        match why {
-            Ok(Some(why)) => why,
-            Ok(None) | Err(_) => std::future::pending().await,
+        self.0.standing.told.cancelled().await;
+        match self.loss() {
+            Some(why) => why,
+            None => std::future::pending().await,
         }
     }
 

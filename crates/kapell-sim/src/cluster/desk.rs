@@ -6,7 +6,7 @@ use kapell_node::conductor::{Step, Trace};
 use kapell_node::elections::{Killer, Tenure};
 use kapell_store::model::{Fence, Shard};
 
-use super::link::{Call, Letter};
+use crate::parts::link::{Call, Letter, Outbox};
 
 /// What a process shares with the simulator: what it sends out, and what can be seen of it.
 #[derive(Debug, Default)]
@@ -54,23 +54,6 @@ pub(super) enum Seen {
 impl Desk {
     fn papers(&self) -> MutexGuard<'_, Papers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn send(&self, letter: Letter) {
-        let mut papers = self.papers();
-        if papers.fired {
-            return;
-        }
-        if let Call::Delete { old, .. } = &letter.call
-            && let Some(record) = Record::decode(old)
-            && let Some(tenure) = papers.tenure.as_ref().filter(|it| it.record().is_of(&record))
-        {
-            let (seat, epoch) = (tenure.seat(), tenure.epoch());
-            let lost = tenure.loss().is_some();
-            let staged = papers.staged.contains(&(seat, epoch));
-            papers.seen.push(Seen::Resigned { seat, epoch, staged, lost });
-        }
-        papers.outbox.push(letter);
     }
 
     /// What is seen of a process after it was killed did not happen.
@@ -158,5 +141,24 @@ impl Killer for Desk {
 impl Trace for Desk {
     fn step(&self, step: Step) {
         self.see(Seen::Step(step));
+    }
+}
+
+impl Outbox for Desk {
+    fn send(&self, letter: Letter) {
+        let mut papers = self.papers();
+        if papers.fired {
+            return;
+        }
+        if let Call::Delete { old, .. } = &letter.call
+            && let Some(record) = Record::decode(old)
+            && let Some(tenure) = papers.tenure.as_ref().filter(|it| it.record().is_of(&record))
+        {
+            let (seat, epoch) = (tenure.seat(), tenure.epoch());
+            let lost = tenure.loss().is_some();
+            let staged = papers.staged.contains(&(seat, epoch));
+            papers.seen.push(Seen::Resigned { seat, epoch, staged, lost });
+        }
+        papers.outbox.push(letter);
     }
 }

@@ -5,11 +5,11 @@ use kapell_core::seams::{Clock as _, Moment};
 use kapell_core::seat::Seat;
 use tokio_util::sync::CancellationToken;
 
-use super::chance::Chance;
-use super::clock::Drifting;
 use super::desk::Desk;
 use super::process::{Make, live};
-use super::stepper::Stepper;
+use crate::parts::chance::Chance;
+use crate::parts::clock::Drifting;
+use crate::parts::stepper::Stepper;
 
 /// A machine that runs one process after the other.
 #[derive(Debug)]

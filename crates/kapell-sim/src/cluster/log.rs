@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{Hash, Hasher as _};
 use std::time::Duration;
 
 use kapell_core::seat::{Epoch, Seat};
@@ -8,6 +8,7 @@ use kapell_node::conductor::Step;
 use kapell_store::model::{Fence, Shard};
 
 use super::weather::Fault;
+use crate::parts::sum::Sum;
 
 /// How much of the end of a log is kept to be shown.
 const TAIL: usize = 300;
@@ -53,7 +54,7 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) const fn new() -> Self {
-        Self { tail: VecDeque::new(), sum: Sum(0xcbf2_9ce4_8422_2325), lines: 0 }
+        Self { tail: VecDeque::new(), sum: Sum::new(), lines: 0 }
     }
 
     pub(super) fn note(&mut self, at: Duration, host: Option<usize>, what: What) {
@@ -82,21 +83,5 @@ impl fmt::Display for Log {
             writeln!(f, "{:>10.4} {who:>2} {what:?}", at.as_secs_f64())?;
         }
         Ok(())
-    }
-}
-
-/// FNV-1a: the same on every machine and in every build.
-#[derive(Debug, Clone)]
-struct Sum(u64);
-
-impl Hasher for Sum {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

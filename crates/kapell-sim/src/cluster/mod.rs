@@ -5,18 +5,14 @@
 //! which the seed draws, and a clock of its own that runs up to [`DRIFT_PPM`] millionths fast
 //! or slow. Every call to the store is a message that may be lost, late or unanswered.
 
-mod chance;
 mod checks;
-mod clock;
 mod desk;
 mod faults;
 mod host;
-mod link;
 mod log;
 mod post;
 mod process;
 mod server;
-mod stepper;
 #[cfg(test)]
 mod tests;
 mod weather;
@@ -26,10 +22,10 @@ mod writer;
 use std::fmt;
 use std::time::Duration;
 
+pub use crate::parts::clock::DRIFT_PPM;
 pub use checks::Violation;
-pub use clock::DRIFT_PPM;
 
-use chance::Chance;
+use crate::parts::chance::Chance;
 use world::World;
 
 /// What is wrong with a world on purpose, to see that the rules would notice.

@@ -4,9 +4,9 @@ use kapell_store::Bell;
 use kapell_store::model::Key;
 
 use super::checks::Violation;
-use super::link::{Letter, ReplyTo, failed};
 use super::log::What;
 use super::world::{Event, World};
+use crate::parts::link::{Letter, ReplyTo, failed};
 
 /// What is between hosts and the store: who watches what, and what was never answered.
 #[derive(Debug, Default)]

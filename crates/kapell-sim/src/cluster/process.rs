@@ -9,11 +9,11 @@ use kapell_node::conductor::{self, Conductor, Problem, TokioTasks};
 use kapell_node::elections::{self, Elections, Leased, Refusal, Sight, Standing, Tenure};
 use tokio_util::sync::CancellationToken;
 
-use super::chance::{Chance, Names};
-use super::clock::Drifting;
 use super::desk::{Desk, Seen};
-use super::link::Link;
 use super::writer::Writer;
+use crate::parts::chance::{Chance, Names};
+use crate::parts::clock::Drifting;
+use crate::parts::link::Link;
 
 /// What every process of a simulated host is made with.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ impl Program {
     fn provide(&mut self, tasks: &TokioTasks) -> Conductor {
         let Make { clock, lease, seats, address, endless, calm } = self.make.clone();
         let killer: Arc<Desk> = Arc::clone(&self.desk);
-        let link = Link { desk: Arc::clone(&self.desk), limit: lease / 4 };
+        let link = Link { outbox: Arc::<Desk>::clone(&self.desk), limit: lease / 4 };
         let shared: Arc<dyn Clock> = Arc::<Drifting>::clone(&clock);
         let ids: Arc<dyn Ids> = Arc::new(Names::new(self.chance.fork()));
         let leased = Leased::new(elections::Parts {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::chance::Chance;
+use crate::parts::chance::Chance;
 
 /// Something that goes wrong, or an order that comes, all at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

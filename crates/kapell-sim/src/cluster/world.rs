@@ -9,18 +9,18 @@ use kapell_node::conductor::Step;
 use kapell_store::Error;
 use kapell_store::model::Shard;
 
-use super::chance::Chance;
 use super::checks::{Calm, Checks, Violation, one_leader, one_stage, resigned, shut_down};
-use super::clock::{Drifting, TrueTime};
 use super::desk::Seen;
 use super::host::{Freeze, Host};
-use super::link::{Letter, Reply, ReplyTo};
 use super::log::{Log, What};
 use super::post::Post;
 use super::process::Make;
 use super::server::Server;
 use super::weather::Weather;
 use super::{Flaw, Plan, Report};
+use crate::parts::chance::Chance;
+use crate::parts::clock::{Drifting, TrueTime};
+use crate::parts::link::{Letter, Reply, ReplyTo};
 
 /// Everything there is in a simulation: hosts, a store, what is on its way between them, and
 /// what is going to happen.

@@ -8,8 +8,8 @@ use kapell_store::Error;
 use kapell_store::model::{Commit, Fence, Key, Op, Page, Shard};
 use tokio_util::sync::CancellationToken;
 
-use super::chance::Chance;
 use super::desk::{Desk, Seen, Staged};
+use crate::parts::chance::Chance;
 
 /// How many of a seat's shards are written to.
 pub(super) const WRITTEN: u16 = 3;

@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use kapell_core::planted::Planted;
 
+use crate::parts::chance::Chance;
+
 /// Something that goes wrong, or that somebody wants, at a moment that the seed draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
@@ -30,6 +32,7 @@ pub enum Fault {
 
 /// What to simulate: everything follows from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a kind of wish of its own")]
 pub struct Plan {
     pub seed: u64,
     pub hosts: usize,
@@ -48,6 +51,87 @@ pub struct Plan {
     /// For how long things go wrong and clients want something.
     pub busy_for: Duration,
     pub planted: Planted,
-    /// Crash whoever leads at its n-th exchange with the outside, for "at every await".
+    /// For "at every await": whoever leads dies at its n/2-th exchange with the outside, just before what it
+    /// sends leaves if n is even, right after if it is odd.
     pub crash_at: Option<u64>,
+}
+
+impl Fault {
+    pub const ALL: [Self; 11] = [
+        Self::CellCrash,
+        Self::AgentCrash,
+        Self::Pause,
+        Self::HostCrash,
+        Self::Partition,
+        Self::OneWay,
+        Self::StoreErrors,
+        Self::UnknownOutcomes,
+        Self::SlowStore,
+        Self::CorruptRecord,
+        Self::ClockJump,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CellCrash => "cell crash",
+            Self::AgentCrash => "agent crash",
+            Self::Pause => "pause",
+            Self::HostCrash => "host crash",
+            Self::Partition => "partition",
+            Self::OneWay => "one-way partition",
+            Self::StoreErrors => "store errors",
+            Self::UnknownOutcomes => "unknown outcomes",
+            Self::SlowStore => "slow store",
+            Self::CorruptRecord => "corrupt record",
+            Self::ClockJump => "clock jump",
+        }
+    }
+}
+
+impl Plan {
+    /// Draws a world: one without faults, with faults of one kind, or with many kinds.
+    pub fn draw(seed: u64) -> Self {
+        let mut chance = Chance::new(!seed);
+        let mut plan = Self {
+            seed,
+            hosts: chance.pick(&[1, 2, 2, 3]),
+            cells: chance.pick(&[2, 3, 3, 4, 6]),
+            faults: Vec::new(),
+            lost: 0,
+            duplicated: 0,
+            late: 0,
+            crashing_apps: chance.permille(400),
+            scaling: chance.permille(700),
+            evacuations: chance.permille(300),
+            stale_domains: chance.permille(400),
+            busy_for: Duration::from_secs(chance.pick(&[40, 60, 60, 90])),
+            planted: Planted::default(),
+            crash_at: None,
+        };
+        match chance.below(8) {
+            0 => {}
+            1..=3 => plan.faults.push(chance.pick(&Fault::ALL)),
+            4 => plan.draw_losses(&mut chance),
+            _ => {
+                plan.faults = Fault::ALL.into_iter().filter(|_| chance.permille(600)).collect();
+                plan.draw_losses(&mut chance);
+            }
+        }
+        if plan.evacuations {
+            plan.cells = plan.cells.max(3);
+        }
+        plan
+    }
+
+    const fn draw_losses(&mut self, chance: &mut Chance) {
+        self.lost = 5 * chance.below(12);
+        self.duplicated = 5 * chance.below(12);
+        self.late = 5 * chance.below(12);
+    }
+
+    /// Whether nothing ever goes wrong in it.
+    pub fn is_without_faults(&self) -> bool {
+        let losses = self.lost + self.duplicated + self.late;
+        self.faults.is_empty() && losses == 0 && self.crash_at.is_none()
+    }
 }

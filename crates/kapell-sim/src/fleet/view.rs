@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kapell_core::board::{CellId, InstanceGuid, Records, Resources};
+use kapell_core::board::{CellId, InstanceGuid, Records, Resources, Settings};
+use kapell_core::seams::Timestamp;
 
 use super::fact::Process;
 use super::plan::Plan;
@@ -22,8 +23,12 @@ pub(super) struct Machine {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) plan: &'a Plan,
+    /// What the boards go by.
+    pub(super) settings: &'a Settings,
     /// The one true time.
     pub(super) now: Duration,
+    /// The same as people write it; hosts and cells whose clock jumped have another one.
+    pub(super) wall: Timestamp,
     /// What the store holds, of all shards together.
     pub(super) records: &'a Records,
     /// What runs on machines.

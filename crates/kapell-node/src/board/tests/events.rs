@@ -82,7 +82,8 @@ async fn a_crash_is_told_after_the_change_that_it_makes() {
     let key = LrpKey { process_guid: "p".into(), index: 0 };
     let instance_guid = InstanceGuid::new("p-0-on-c");
     let (domain, reason) = ("d".into(), "Exited with status 1".to_owned());
-    show.report("c", Report::Crashed { key, instance_guid, domain, reason }).await;
+    show.report("c", Report::Crashed { key, instance_guid, incarnation: None, domain, reason })
+        .await;
     let mut events = show.board.events(Some(before));
     assert_eq!(next(&mut events).await.name(), "actual_lrp_changed");
     let crash = next(&mut events).await;
@@ -106,7 +107,8 @@ async fn a_crash_that_is_refused_is_not_told() {
     let before = show.board.last_event();
     let key = LrpKey { process_guid: "p".into(), index: 0 };
     let (instance_guid, domain) = (InstanceGuid::new("another"), "d".into());
-    let report = Report::Crashed { key, instance_guid, domain, reason: "why".to_owned() };
+    let report =
+        Report::Crashed { key, instance_guid, incarnation: None, domain, reason: "why".to_owned() };
     let request = Request::Report { cell_id: "c".into(), report };
     assert!(show.board.ask(request).await.is_err());
     assert_eq!(show.board.last_event(), before);

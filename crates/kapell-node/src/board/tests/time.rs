@@ -20,7 +20,8 @@ async fn crash(show: &Show) {
         show.run("c", "l", 0).await;
         let instance_guid = show.instance("l", 0).unwrap().instance_guid.unwrap();
         let (key, domain, reason) = (key.clone(), "d".into(), format!("crash {crash}"));
-        show.report("c", Report::Crashed { key, instance_guid, incarnation: None, domain, reason }).await;
+        show.report("c", Report::Crashed { key, instance_guid, incarnation: None, domain, reason })
+            .await;
     }
     assert_eq!(show.instance("l", 0).unwrap().state, ActualState::Crashed);
 }

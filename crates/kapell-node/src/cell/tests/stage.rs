@@ -55,7 +55,7 @@ fn parts(
     Parts {
         id: "cell".into(),
         home: "here".to_owned(),
-        dir: dir.to_owned(),
+        dir: Some(dir.to_owned()),
         settings: settings.clone(),
         clock: Arc::clone(clock),
         ids: Arc::new(Counter(AtomicU64::new(u64::from(generation) << 32))),

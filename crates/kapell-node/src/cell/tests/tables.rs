@@ -24,7 +24,7 @@ fn rep() -> Rep {
     let executor = Executor::new(
         ("cell".into(), settings()),
         (Arc::clone(&clock), Arc::new(Counter::default())),
-        Logs::new(std::path::Path::new("/nowhere")),
+        Logs::new(None),
         "10.0.0.1".to_owned(),
         Resources { memory_mb: 10, disk_mb: 10, containers: 10 },
     );

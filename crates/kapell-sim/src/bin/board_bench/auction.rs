@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
-use kapell_core::auction::{Work, place};
+use kapell_core::auction::{Limits, Work, place};
 use kapell_core::board::{CellState, LrpKey, Resources};
 use kapell_sim::figure::{figure, median};
 
@@ -74,7 +74,7 @@ fn once((lrps, count): (u32, u32)) -> anyhow::Result<Round> {
     let numbers: BTreeMap<_, _> =
         cells.iter().enumerate().map(|(at, cell)| (cell.cell_id.clone(), at)).collect();
     let watch = Stopwatch::start();
-    let placed = place(cells, work);
+    let placed = place(cells, work, Limits::default());
     let took = watch.used();
     ensure!(placed.failed.is_empty(), "{} were not placed", placed.failed.len());
     for (cell, unit) in &placed.assigned {

@@ -145,13 +145,19 @@ impl Population {
     pub(crate) fn claim(self, number: u32) -> Report {
         let key = self.key(number);
         let instance_guid = instance_guid(&key);
-        Report::Claim { key, instance_guid }
+        Report::Claim { key, instance_guid, incarnation: None }
     }
 
     pub(crate) fn running(self, number: u32) -> Report {
         let key = self.key(number);
         let instance_guid = instance_guid(&key);
-        Report::Running { key, instance_guid, domain: domain(), net: net(number) }
+        Report::Running {
+            key,
+            instance_guid,
+            incarnation: None,
+            domain: domain(),
+            net: net(number),
+        }
     }
 }
 

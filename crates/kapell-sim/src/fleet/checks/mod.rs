@@ -1,9 +1,28 @@
 //! What must hold in every world: one rule a file.
 
+mod callbacks;
+mod capacity;
+mod deposed;
+mod desired_reached;
+mod evacuation_gap;
+mod fresh_only;
+mod grounds;
+mod inconceivable;
+mod nothing_lost;
+mod one_instance;
+mod presence;
+mod rests_on_commits;
+mod room;
+mod task_once;
+
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::time::Duration;
 
 use super::fact::Fact;
+use super::plan::{Fault, Plan};
 use super::view::View;
 
 /// A rule was broken.
@@ -33,5 +52,29 @@ pub(super) trait Check: fmt::Debug {
 
 /// All rules, anew for each world.
 pub(super) fn all() -> Vec<Box<dyn Check>> {
-    Vec::new()
+    vec![
+        Box::<one_instance::OneInstance>::default(),
+        Box::<task_once::TaskOnce>::default(),
+        Box::<nothing_lost::NothingLost>::default(),
+        Box::<rests_on_commits::RestsOnCommits>::default(),
+        Box::<desired_reached::DesiredReached>::default(),
+        Box::<fresh_only::FreshOnly>::default(),
+        Box::<capacity::Capacity>::default(),
+        Box::<deposed::Deposed>::default(),
+        Box::<presence::Presence>::default(),
+        Box::<evacuation_gap::EvacuationGap>::default(),
+        Box::<callbacks::Callbacks>::default(),
+        Box::<inconceivable::Inconceivable>::default(),
+    ]
+}
+
+/// Whether the wall clock of hosts can be trusted to tell how much time has passed.
+fn clocks_are_true(plan: &Plan) -> bool {
+    !plan.faults.contains(&Fault::ClockJump)
+}
+
+/// Whether nothing at all goes wrong by itself: all that happens, somebody wants.
+fn is_undisturbed(plan: &Plan) -> bool {
+    let messages = plan.lost + plan.duplicated + plan.late;
+    plan.faults.is_empty() && messages == 0 && plan.crash_at.is_none()
 }

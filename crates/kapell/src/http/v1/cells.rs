@@ -1,17 +1,12 @@
 //! What cells say, and what they are told through the leader.
 
-use std::collections::BTreeMap;
-
-use futures_util::future::join_all;
 use hyper::StatusCode;
-use kapell_api::v1::{RecordsWanted, ReportAnswer, Reports};
-use kapell_core::board::request::Report;
-use kapell_core::board::{CellId, CellPresence, InstanceGuid, Reply, Request};
-use kapell_node::board::Declined;
+use kapell_api::v1::{RecordsWanted, Reports};
+use kapell_core::board::{CellId, CellPresence};
+use kapell_node::board::decide_reports;
 use kapell_node::link::LinkError;
 
 use super::super::answer::{self, Answer, Problem};
-use super::super::desk::Desk;
 use super::super::place::Place;
 use super::call::Call;
 use super::refusal::{declined, invalid, missing, unlinked};
@@ -55,45 +50,9 @@ pub(super) async fn records(call: Call) -> Answered {
     Ok(answer::value(StatusCode::OK, &asked.desk.records(&asked.id("cell_id"), &wanted)))
 }
 
-/// Reports about one container are decided one after the other, those about different ones side by side, so that they
-/// are committed together.
 pub(super) async fn reports(call: Call) -> Answered {
     let (reports, asked) = call.json::<Reports>().await?;
-    let cell_id: CellId = asked.id("cell_id");
-    let mut answers = vec![ReportAnswer::Busy; reports.len()];
-    let mut chains: BTreeMap<InstanceGuid, Vec<(usize, Report)>> = BTreeMap::new();
-    for (at, report) in reports.into_iter().enumerate() {
-        let container = report.instance(&cell_id).instance_guid;
-        chains.entry(container).or_default().push((at, report));
-    }
-    let chains = chains.into_values().map(|chain| decide(&*asked.desk, &cell_id, chain));
-    for decided in join_all(chains).await {
-        for (at, answer) in decided? {
-            answers[at] = answer;
-        }
-    }
+    let ask = |request| asked.desk.ask(request);
+    let answers = decide_reports(ask, &asked.id("cell_id"), reports).await.map_err(declined)?;
     Ok(answer::value(StatusCode::OK, &answers))
-}
-
-async fn decide(
-    desk: &dyn Desk,
-    cell_id: &CellId,
-    chain: Vec<(usize, Report)>,
-) -> Result<Vec<(usize, ReportAnswer)>, Box<Problem>> {
-    let mut answers = Vec::with_capacity(chain.len());
-    for (at, report) in chain {
-        let request = Request::Report { cell_id: cell_id.clone(), report };
-        let answer = match desk.ask(request).await {
-            Ok(Reply::Instance(lrp)) => ReportAnswer::Done(lrp),
-            Ok(Reply::Done | Reply::Domain(_) | Reply::Desired { .. } | Reply::Task { .. }) => {
-                ReportAnswer::Done(None)
-            }
-            Err(Declined::Refused(refusal)) => ReportAnswer::Refused(refusal),
-            // What comes after it may not be decided before it.
-            Err(Declined::Busy | Declined::Store(_)) => break,
-            Err(why @ Declined::NotLeading) => return Err(declined(why)),
-        };
-        answers.push((at, answer));
-    }
-    Ok(answers)
 }

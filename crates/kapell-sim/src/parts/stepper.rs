@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 
 /// A runtime whose time stands still, and in which nothing happens, between two steps.
 #[derive(Debug)]
-pub(super) struct Stepper {
+pub(crate) struct Stepper {
     runtime: Runtime,
     quiet: Arc<Quiet>,
 }
@@ -25,7 +25,7 @@ enum Rest {
 }
 
 impl Stepper {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let quiet = Arc::new(Quiet::default());
         let told = Arc::clone(&quiet);
         let runtime = Builder::new_current_thread()
@@ -36,14 +36,14 @@ impl Stepper {
         Self { runtime: runtime.expect("a runtime without I/O can always be had"), quiet }
     }
 
-    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(task));
     }
 
     /// Lets `elapsed` go by at once, then runs until there is nothing left to do.
     ///
     /// Whatever was to happen meanwhile happens late: the machine was busy elsewhere.
-    pub(super) fn step(&self, elapsed: Duration) {
+    pub(crate) fn step(&self, elapsed: Duration) {
         self.runtime.block_on(async {
             tokio::time::advance(elapsed).await;
             poll_fn(|cx| self.quiet.poll(cx)).await;

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +11,9 @@ use kapell_store::model::{
 use kapell_store::{Error, Shards, Store, Ttl, Watch};
 use tokio::sync::oneshot;
 
-use super::desk::Desk;
-
 /// What a host asks of the store.
 #[derive(Debug, Clone)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Prepare,
     Insert { key: Key, seen: Generation, value: Vec<u8>, ttl: Option<Duration> },
     Swap { key: Key, old: Vec<u8>, new: Vec<u8>, ttl: Option<Duration> },
@@ -28,7 +27,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    pub(super) const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Prepare => "prepare",
             Self::Insert { .. } => "insert",
@@ -46,7 +45,7 @@ impl Call {
 
 /// What the store answers.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Nothing,
     Write(Write),
     Entry(Entry),
@@ -57,27 +56,32 @@ pub(super) enum Reply {
     Page(Page),
 }
 
-pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Error>>;
+pub(crate) type ReplyTo = oneshot::Sender<Result<Reply, Error>>;
 
 /// A call on its way.
 #[derive(Debug)]
-pub(super) struct Letter {
-    pub(super) call: Call,
-    pub(super) reply: ReplyTo,
+pub(crate) struct Letter {
+    pub(crate) call: Call,
+    pub(crate) reply: ReplyTo,
+}
+
+/// Where a process puts what it sends to the store.
+pub(crate) trait Outbox: fmt::Debug + Send + Sync {
+    fn send(&self, letter: Letter);
 }
 
 /// A host's side of its connection to the store. As a driver must, it gives up on every call
 /// after a while.
 #[derive(Debug)]
-pub(super) struct Link {
-    pub(super) desk: Arc<Desk>,
-    pub(super) limit: Duration,
+pub(crate) struct Link {
+    pub(crate) outbox: Arc<dyn Outbox>,
+    pub(crate) limit: Duration,
 }
 
 const NAME: &str = "sim:";
 
 /// An error that tells nothing about what has happened.
-pub(super) fn failed(call: &'static str, why: &'static str) -> Error {
+pub(crate) fn failed(call: &'static str, why: &'static str) -> Error {
     Error::Failed { store: NAME.to_owned(), call, source: why.into() }
 }
 
@@ -85,7 +89,7 @@ impl Link {
     async fn ask<T>(&self, call: Call, pick: fn(Reply) -> Option<T>) -> Result<T, Error> {
         let name = call.name();
         let (reply, answer) = oneshot::channel();
-        self.desk.send(Letter { call, reply });
+        self.outbox.send(Letter { call, reply });
         let Ok(answer) = tokio::time::timeout(self.limit, answer).await else {
             return Err(Error::Timeout { store: NAME.to_owned(), call: name, limit: self.limit });
         };

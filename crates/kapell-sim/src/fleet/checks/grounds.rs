@@ -1,0 +1,81 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use kapell_core::board::{
+    ActualLrp, ActualState, Domain, InstanceGuid, LrpKey, RecordKey, Records,
+};
+
+use crate::fleet::fact::Fact;
+
+/// Why a leader may tell a cell to stop a container: all that commits have ever given as a reason.
+#[derive(Debug, Default)]
+pub(super) struct Grounds {
+    by_container: BTreeMap<InstanceGuid, Ground>,
+    /// The containers that records of an index have named.
+    named: BTreeMap<LrpKey, BTreeSet<InstanceGuid>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Ground {
+    /// Somebody scaled down or deleted.
+    pub(super) given_up: bool,
+    /// Nobody desires it, in this domain.
+    pub(super) undesired: Option<Domain>,
+    /// The instance runs as another container.
+    pub(super) elsewhere: bool,
+}
+
+impl Grounds {
+    /// Something has happened, and these are the records after it.
+    pub(super) fn saw(&mut self, fact: &Fact, records: &Records) {
+        if let Fact::Corrupted { key } = fact {
+            self.changed(key, records);
+        }
+        let Fact::Committed { changes, .. } = fact else { return };
+        for change in changes {
+            self.changed(&change.key, records);
+        }
+    }
+
+    /// A record is another one now, or gone.
+    fn changed(&mut self, key: &RecordKey, records: &Records) {
+        match key {
+            RecordKey::Desired(guid) => {
+                let all = records.instances_of(guid).chain(records.evacuating_of(guid));
+                for key in all.map(ActualLrp::key) {
+                    self.look(&key, records);
+                }
+            }
+            RecordKey::Instance(key) | RecordKey::Evacuating(key) => self.look(key, records),
+            RecordKey::Task(_) | RecordKey::Domain(_) => {}
+        }
+    }
+
+    fn look(&mut self, key: &LrpKey, records: &Records) {
+        let named = [records.instances.get(key), records.evacuating.get(key)];
+        for lrp in named.into_iter().flatten() {
+            let Some(container) = lrp.instance_guid.clone() else { continue };
+            self.named.entry(key.clone()).or_default().insert(container.clone());
+            if records.wants(lrp) {
+                continue;
+            }
+            let ground = self.by_container.entry(container).or_default();
+            let desired = records.desired.get(&key.process_guid);
+            if desired.is_some_and(|desired| desired.retiring) {
+                ground.given_up = true;
+            } else {
+                ground.undesired = Some(lrp.domain.clone());
+            }
+        }
+        let runs = records.instances.get(key).filter(|lrp| lrp.state == ActualState::Running);
+        if let Some(container) = runs.and_then(|lrp| lrp.instance_guid.as_ref()) {
+            let named = self.named.get(key).into_iter().flatten();
+            for other in named.filter(|other| *other != container) {
+                self.by_container.entry(other.clone()).or_default().elsewhere = true;
+            }
+        }
+    }
+
+    pub(super) fn of(&self, container: &InstanceGuid) -> Ground {
+        self.by_container.get(container).cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,296 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kapell_core::board::{DesiredLrp, Record, RecordKey, Reply, Request, Task, TaskState};
+use kapell_core::seams::Timestamp;
+
+use super::{Check, clocks_are_true};
+use crate::fleet::fact::Fact;
+use crate::fleet::ledger::Change;
+use crate::fleet::view::View;
+
+/// How much sooner than by the true clock a host may find a task old.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// No acknowledged write is lost.
+///
+/// When a client is answered, a commit has written what the answer shows, or a later version of it. What was
+/// acknowledged goes only by somebody's wish or by a rule: a desired LRP when a client has asked for it;
+/// a task when a client has asked for it, when its callback was called, or when it has been complete for
+/// long. No commit puts an older version over a newer one. In the end all that was acknowledged and has not
+/// gone so stands in the store. What was overwritten with garbage is out of it.
+#[derive(Debug, Default)]
+pub(super) struct NothingLost {
+    asked: Vec<(Request, Duration)>,
+    /// The highest version of each creation that commits have written.
+    written: BTreeMap<(RecordKey, Creation), u64>,
+    /// When each key was last written, and when what stood there was last given up or deleted.
+    touched: BTreeMap<RecordKey, Duration>,
+    gone: BTreeMap<RecordKey, Duration>,
+    /// When each task was first seen complete.
+    completed: BTreeMap<Creation, Duration>,
+    acknowledged: BTreeSet<RecordKey>,
+}
+
+/// Tells those apart that have had the same name.
+type Creation = String;
+
+fn of_desired(lrp: &DesiredLrp) -> Creation {
+    lrp.created_at.map_or_else(String::new, |Timestamp(at)| at.to_string())
+}
+
+fn of_task(task: &Task) -> Creation {
+    task.instance_guid.to_string()
+}
+
+impl NothingLost {
+    /// When a client last asked for this.
+    fn since(&self, request: &Request, view: &View<'_>) -> Duration {
+        let last = self.asked.iter().rfind(|(asked, _)| is_same(asked, request));
+        last.map_or(view.now, |(_, at)| *at)
+    }
+
+    fn has_asked(&self, is_it: impl Fn(&Request) -> bool) -> bool {
+        self.asked.iter().any(|(request, _)| is_it(request))
+    }
+
+    fn wants_removed(&self, key: &RecordKey) -> bool {
+        self.has_asked(|request| match (request, key) {
+            (Request::RemoveDesired { process_guid }, RecordKey::Desired(guid)) => {
+                process_guid == guid
+            }
+            (Request::DeleteTask { task_guid }, RecordKey::Task(guid)) => task_guid == guid,
+            (_, _) => false,
+        })
+    }
+
+    /// Whether a commit has written this version of it or a later one, or has removed it since it was asked for.
+    fn is_written(
+        &self,
+        key: &RecordKey,
+        creation: Creation,
+        version: u64,
+        asked: Duration,
+    ) -> bool {
+        let written = self.written.get(&(key.clone(), creation));
+        written.is_some_and(|it| *it >= version) || self.is_gone(key, asked)
+    }
+
+    fn is_gone(&self, key: &RecordKey, asked: Duration) -> bool {
+        self.gone.get(key).is_some_and(|at| *at >= asked)
+    }
+
+    fn acknowledged(
+        &mut self,
+        request: &Request,
+        reply: &Reply,
+        view: &View<'_>,
+    ) -> Result<(), String> {
+        let asked = self.since(request, view);
+        let (key, done) = match reply {
+            Reply::Desired { lrp, .. } => {
+                let key = RecordKey::Desired(lrp.process_guid.clone());
+                let done = self.is_written(&key, of_desired(lrp), lrp.version, asked);
+                (key, done)
+            }
+            Reply::Task { task, .. } => {
+                let key = RecordKey::Task(task.guid().clone());
+                let done = self.is_written(&key, of_task(task), task.version, asked);
+                (key, done)
+            }
+            Reply::Domain(fresh) => {
+                let key = RecordKey::Domain(fresh.domain.clone());
+                let expiry = fresh.expires_at.map_or_else(String::new, |at| at.0.to_string());
+                let since = self.touched.get(&key).is_some_and(|at| *at >= asked);
+                let done = since || self.written.contains_key(&(key.clone(), expiry));
+                (key, done)
+            }
+            Reply::Done => {
+                let Some(key) = removes(request) else { return Ok(()) };
+                let done = self.is_gone(&key, asked) || !is_visible(&key, view);
+                return done.then_some(()).ok_or_else(|| unwritten(request));
+            }
+            Reply::Instance(_) => return Ok(()),
+        };
+        self.acknowledged.insert(key);
+        done.then_some(()).ok_or_else(|| unwritten(request))
+    }
+
+    fn committed(&mut self, change: &Change, view: &View<'_>) -> Result<(), String> {
+        let Change { key, before, after } = change;
+        may_follow(key, before.as_ref(), after.as_ref())?;
+        self.may_go(key, before.as_ref(), after.as_ref(), view)?;
+        self.touched.insert(key.clone(), view.now);
+        let (creation, version) = match after {
+            None => {
+                self.gone.insert(key.clone(), view.now);
+                return Ok(());
+            }
+            Some(Record::Desired(lrp)) => {
+                if lrp.removing {
+                    self.gone.insert(key.clone(), view.now);
+                }
+                (of_desired(lrp), lrp.version)
+            }
+            Some(Record::Task(task)) => {
+                if task.first_completed_at.is_some() {
+                    self.completed.entry(of_task(task)).or_insert(view.now);
+                }
+                (of_task(task), task.version)
+            }
+            Some(Record::Domain(fresh)) => {
+                (fresh.expires_at.map_or_else(String::new, |at| at.0.to_string()), 0)
+            }
+            Some(Record::Actual(_)) => return Ok(()),
+        };
+        let written = self.written.entry((key.clone(), creation)).or_default();
+        *written = version.max(*written);
+        Ok(())
+    }
+
+    /// What was written goes only by a wish or a rule.
+    fn may_go(
+        &self,
+        key: &RecordKey,
+        before: Option<&Record>,
+        after: Option<&Record>,
+        view: &View<'_>,
+    ) -> Result<(), String> {
+        let goes = match (before, after) {
+            (Some(Record::Desired(before)), Some(Record::Desired(after))) => {
+                after.removing && !before.removing || of_desired(before) != of_desired(after)
+            }
+            (Some(Record::Task(before)), Some(Record::Task(after))) => {
+                of_task(before) != of_task(after)
+            }
+            (Some(Record::Desired(before)), None) => !before.removing,
+            (Some(Record::Task(_) | Record::Domain(_)), None) => true,
+            (Some(Record::Actual(_) | Record::Domain(_)) | None, _)
+            | (
+                Some(Record::Desired(_)),
+                Some(Record::Actual(_) | Record::Task(_) | Record::Domain(_)),
+            )
+            | (
+                Some(Record::Task(_)),
+                Some(Record::Actual(_) | Record::Desired(_) | Record::Domain(_)),
+            ) => false,
+        };
+        if !goes || self.wants_removed(key) || !clocks_are_true(view.plan) {
+            return Ok(());
+        }
+        let by_rule = match before {
+            Some(Record::Task(task)) => self.may_be_forgotten(task, view),
+            Some(Record::Domain(fresh)) => !fresh.is_fresh(view.wall.after(SLACK)),
+            Some(Record::Desired(_) | Record::Actual(_)) | None => false,
+        };
+        if by_rule { Ok(()) } else { Err(format!("{key:?} goes, and nobody has asked for that")) }
+    }
+
+    fn may_be_forgotten(&self, task: &Task, view: &View<'_>) -> bool {
+        let complete = match task.state {
+            TaskState::Pending | TaskState::Running => false,
+            TaskState::Completed | TaskState::Resolving => true,
+        };
+        let called = !task.definition.completion_callback_url.is_empty();
+        let since = self.completed.get(&of_task(task));
+        let old = since.is_some_and(|at| view.now + SLACK >= *at + view.settings.completed_task);
+        complete && (called || old)
+    }
+}
+
+/// No commit puts an older version over a newer one.
+fn may_follow(
+    key: &RecordKey,
+    before: Option<&Record>,
+    after: Option<&Record>,
+) -> Result<(), String> {
+    let Some((before, after)) = before.zip(after) else { return Ok(()) };
+    let (is, was) = match (before, after) {
+        (Record::Desired(before), Record::Desired(after))
+            if of_desired(before) == of_desired(after) =>
+        {
+            // That nothing is left to be given up is noted without a new version.
+            let noted = DesiredLrp { retiring: after.retiring, ..(**before).clone() } == **after;
+            if noted {
+                return Ok(());
+            }
+            (after.version, before.version)
+        }
+        (Record::Task(before), Record::Task(after)) if of_task(before) == of_task(after) => {
+            (after.version, before.version)
+        }
+        (
+            Record::Desired(_) | Record::Actual(_) | Record::Task(_) | Record::Domain(_),
+            Record::Desired(_) | Record::Actual(_) | Record::Task(_) | Record::Domain(_),
+        ) => return Ok(()),
+    };
+    if is > was { Ok(()) } else { Err(format!("{key:?}: version {is} is put over {was}")) }
+}
+
+/// What is gone once this is done.
+fn removes(request: &Request) -> Option<RecordKey> {
+    if let Request::RemoveDesired { process_guid } = request {
+        return Some(RecordKey::Desired(process_guid.clone()));
+    }
+    if let Request::DeleteTask { task_guid } = request {
+        return Some(RecordKey::Task(task_guid.clone()));
+    }
+    None
+}
+
+/// The board names the container of a task where a client does not.
+fn is_same(one: &Request, other: &Request) -> bool {
+    match (one, other) {
+        (
+            Request::CreateTask { definition: one, .. },
+            Request::CreateTask { definition: other, .. },
+        ) => one == other,
+        (one, other) => one == other,
+    }
+}
+
+/// Whether something stands there, as others see it.
+fn is_visible(key: &RecordKey, view: &View<'_>) -> bool {
+    match view.records.get(key) {
+        Some(Record::Desired(lrp)) => !lrp.removing,
+        Some(Record::Actual(_) | Record::Task(_) | Record::Domain(_)) => true,
+        None => false,
+    }
+}
+
+fn unwritten(request: &Request) -> String {
+    format!("acknowledged and not committed: {request:?}")
+}
+
+impl Check for NothingLost {
+    fn name(&self) -> &'static str {
+        "nothing lost"
+    }
+
+    fn saw(&mut self, fact: &Fact, view: &View<'_>) -> Result<(), String> {
+        if let Fact::Asked { request } = fact {
+            self.asked.push((request.clone(), view.now));
+        }
+        if let Fact::Acknowledged { request, reply } = fact {
+            return self.acknowledged(request, reply, view);
+        }
+        if let Fact::Corrupted { key } = fact {
+            self.acknowledged.remove(key);
+        }
+        if let Fact::Committed { changes, .. } = fact {
+            for change in changes {
+                self.committed(change, view)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn at_end(&mut self, view: &View<'_>) -> Result<(), String> {
+        let lost =
+            |key: &&RecordKey| view.records.get(key).is_none() && !self.gone.contains_key(*key);
+        match self.acknowledged.iter().find(lost) {
+            None => Ok(()),
+            Some(key) => Err(format!("{key:?} was acknowledged and is not there in the end")),
+        }
+    }
+}

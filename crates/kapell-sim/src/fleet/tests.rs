@@ -1,0 +1,117 @@
+#![expect(clippy::print_stdout, reason = "figures, for whoever asks to see them")]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{Failure, Plan, Report, run, trace};
+
+/// For how long seeds are tried, in seconds; `KAPELL_SIM_SECONDS` says otherwise.
+const SECONDS: u64 = 20;
+
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
+}
+
+/// Runs one plan after the other on two threads, until time is over, there are no more, or one fails.
+fn search(
+    plans: impl Fn(u64) -> Option<Plan> + Sync,
+    time: Duration,
+) -> Result<Vec<Report>, Box<Failure>> {
+    let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
+    let begun = Instant::now();
+    let worker = || {
+        let mut reports = Vec::new();
+        while begun.elapsed() < time && !failed.load(Ordering::Relaxed) {
+            let Some(plan) = plans(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            match run(plan) {
+                Ok(report) => reports.push(report),
+                Err(failure) => {
+                    failed.store(true, Ordering::Relaxed);
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(reports)
+    };
+    let (first, second) = std::thread::scope(|scope| {
+        let other = scope.spawn(worker);
+        (worker(), other.join())
+    });
+    let mut reports = first?;
+    reports.extend(second.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+    Ok(reports)
+}
+
+#[test]
+fn every_rule_holds_in_every_world() {
+    if let Some(seed) = setting("KAPELL_SIM_SEED") {
+        let report = run(Plan::draw(seed)).unwrap_or_else(|failure| panic!("{failure}"));
+        println!("{report:?}");
+        return;
+    }
+    let time = Duration::from_secs(setting("KAPELL_SIM_SECONDS").unwrap_or(SECONDS));
+    let reports = search(|seed| Some(Plan::draw(seed)), time);
+    let reports = reports.unwrap_or_else(|failure| panic!("{failure}"));
+    let sum = |figure: fn(&Report) -> u64| reports.iter().map(figure).sum::<u64>();
+    let mut faults = BTreeMap::new();
+    for (fault, count) in reports.iter().flat_map(|report| &report.faults) {
+        *faults.entry(fault.name()).or_insert(0) += count;
+    }
+    let worlds = reports.len() as u64;
+    println!(
+        "{worlds} worlds in {time:?}: {} processes, {} commits, {} acknowledged, {} takeovers, \
+         {} inconceivable; {faults:?}",
+        sum(|it| it.processes),
+        sum(|it| it.commits),
+        sum(|it| it.acknowledged),
+        sum(|it| it.takeovers),
+        sum(|it| it.inconceivable),
+    );
+    // A world in which nothing happens proves nothing.
+    assert!(sum(|it| it.processes) > 5 * worlds);
+    assert!(sum(|it| it.acknowledged) > 5 * worlds);
+}
+
+#[test]
+fn a_seed_gives_the_same_trace_byte_for_byte() {
+    for seed in [1, 2, 5, 9] {
+        let (once, first) = trace(Plan::draw(seed));
+        let (again, second) = trace(Plan::draw(seed));
+        assert_eq!(first.map_err(|it| it.hash), second.map_err(|it| it.hash));
+        assert!(once == again, "seed {seed} has two traces");
+    }
+}
+
+/// Two hosts, two cells, and little time for anybody to want anything.
+fn small() -> Plan {
+    Plan {
+        hosts: 2,
+        cells: 2,
+        faults: Vec::new(),
+        lost: 0,
+        duplicated: 0,
+        late: 0,
+        crashing_apps: false,
+        scaling: true,
+        evacuations: false,
+        stale_domains: false,
+        busy_for: Duration::from_secs(8),
+        ..Plan::draw(3)
+    }
+}
+
+#[test]
+fn a_host_may_die_at_every_await() {
+    let exchanges = run(small()).unwrap_or_else(|failure| panic!("{failure}")).exchanges;
+    assert!((50..=250).contains(&exchanges), "too little or too much happens: {exchanges}");
+    let all = 2 * exchanges;
+    let plans = |at: u64| (at < all).then(|| Plan { crash_at: Some(at), ..small() });
+    let reports = search(plans, Duration::MAX).unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{all} awaits");
+    assert_eq!(reports.len() as u64, all);
+    // Whoever dies before its board is there has not taken over.
+    assert!(reports.iter().all(|report| report.takeovers > 0));
+    assert!(reports.iter().filter(|report| report.takeovers > 1).count() > reports.len() / 2);
+}
