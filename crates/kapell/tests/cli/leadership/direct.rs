@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use kapell_core::board::aside::Aside;
 use kapell_core::seat::{Epoch, Owner, Record, Seat};
 use kapell_node::system::SystemClock;
 use kapell_store::file::Holder;
@@ -96,7 +97,8 @@ impl Direct {
         }
     }
 
-    /// All records of the seat.
+    /// All records of the seat. What a leader has set aside, because it is none of the board's, is told by the key
+    /// that it had.
     pub(crate) fn records(&self) -> Records {
         let mut all = Records::new();
         for shard in Shard::all(Seat::FIRST) {
@@ -104,10 +106,11 @@ impl Direct {
             loop {
                 let page = self.run(self.store.scan(shard, last.as_ref()));
                 last = page.items.last().map(|item| item.key.clone());
-                let records = page.items.into_iter();
-                all.extend(
-                    records.map(|it| ((shard.number, it.key.as_bytes().to_vec()), it.value)),
-                );
+                for item in page.items {
+                    let key = item.key.as_bytes();
+                    let key = Aside::decode(key).map_or(key, |aside| aside.key);
+                    all.insert((shard.number, key.to_vec()), item.value);
+                }
                 if !page.more {
                     break;
                 }
