@@ -7,6 +7,8 @@
 pub enum Flaw {
     /// The board lets happen what follows from a change before the change is committed.
     EffectsBeforeCommit,
+    /// The board answers before what it answers is committed.
+    AnswersBeforeCommit,
     /// A commit that is fenced off is sent again with the fence that stands.
     UnfencedCommit,
     /// A commit whose outcome is not known is taken for done.
@@ -23,21 +25,22 @@ pub enum Flaw {
     NoRescue,
     /// A cell does what any leader says, also a deposed one.
     OldEpochHeeded,
-    /// A cell starts a task before the board has answered that it may.
+    /// A cell that hears nothing when it asks whether it may start a task starts it.
     TaskStartsUnasked,
-    /// A cell takes more work than it has room for.
+    /// A cell does not count what an earlier agent has left as taking room.
     CapacityForgotten,
     /// An evacuating cell lets its instances go at once.
     NoTwin,
-    /// A cell keeps a container although its instance runs on another cell.
+    /// A cell keeps what runs and should not, as when its instance runs on another cell.
     SecondInstanceKept,
     /// A container of a deleted task is taken for one of the new task of the same name.
     NamesakeMistaken,
 }
 
 impl Flaw {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::EffectsBeforeCommit,
+        Self::AnswersBeforeCommit,
         Self::UnfencedCommit,
         Self::UnknownIsDone,
         Self::NoPresenceGrace,

@@ -16,6 +16,7 @@ use super::request::{Request, Retirement};
 use super::rules::{Kick, kick};
 use super::settings::Settings;
 use super::task::{Task, TaskState};
+use crate::planted::Flaw;
 use crate::seams::Timestamp;
 
 /// Everything that has to be set right, in an order that depends on the records only.
@@ -191,7 +192,9 @@ impl<'a> Walk<'a> {
         desired: Option<&DesiredLrp>,
         is_wanted: bool,
     ) -> Option<Request> {
-        if let Some(cell_id) = self.gone(lrp.cell_id.as_ref()) {
+        if let Some(cell_id) = self.gone(lrp.cell_id.as_ref())
+            && !self.pass.settings.planted.has(Flaw::NoRescue)
+        {
             return Some(Request::Rescue { key: lrp.key(), cell_id });
         }
         let (now, settings) = (self.pass.now, self.pass.settings);
@@ -217,7 +220,9 @@ impl<'a> Walk<'a> {
 
     /// Whether somebody vouches that nobody wants it.
     fn is_known_extra(&self, lrp: &ActualLrp) -> bool {
-        self.pass.fresh.contains(&lrp.domain) && !self.records.is_forgotten(&lrp.process_guid)
+        let is_fresh = self.pass.fresh.contains(&lrp.domain)
+            || self.pass.settings.planted.has(Flaw::StaleDomainStops);
+        is_fresh && !self.records.is_forgotten(&lrp.process_guid)
     }
 
     fn twin(&self, twin: &ActualLrp) -> Option<Request> {

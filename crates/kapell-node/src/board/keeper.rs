@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kapell_core::board::{Crash, Draft, Refusal, decide};
 use kapell_core::causes::chain;
+use kapell_core::planted::Flaw;
 use kapell_store::Store;
 use kapell_store::model::{Commit, Fence, Limits, Shard};
 use tokio::time::{Instant, sleep_until};
@@ -145,8 +146,12 @@ impl Keeper {
         };
         let meters = self.board.meters();
         Meters::add(if answer.is_ok() { &meters.decided } else { &meters.refused }, 1);
-        let decided = Decided { asked, answer, effects };
-        if group.is_empty() {
+        let mut decided = Decided { asked, answer, effects };
+        let planted = self.board.settings().planted;
+        if planted.has(Flaw::EffectsBeforeCommit) {
+            decided.effects.drain(..).for_each(|effect| self.board.perform(effect));
+        }
+        if group.is_empty() || planted.has(Flaw::AnswersBeforeCommit) {
             // It rests on nothing but what is committed.
             apply::settle(&self.board, decided);
         } else {
@@ -163,6 +168,7 @@ impl Keeper {
         let impatient = Instant::now() + TROUBLE_AFTER;
         let mut pause = FIRST_PAUSE;
         let mut failure: Option<String> = None;
+        let planted = self.board.settings().planted;
         loop {
             let sent_before = failure.is_some();
             let mut sent = store.commit(self.shard, self.fence, &ops);
@@ -180,7 +186,12 @@ impl Keeper {
                 Ok(Commit::Done) => break,
                 // Only a try of our own can have moved it there.
                 Ok(Commit::Fenced(at)) if sent_before && at == self.fence.next() => break,
+                Ok(Commit::Fenced(at)) if planted.has(Flaw::UnfencedCommit) => {
+                    self.fence = at;
+                    continue;
+                }
                 Ok(Commit::Fenced(at)) => return Err(self.deposed(at, store.as_ref())),
+                Err(error) if planted.has(Flaw::UnknownIsDone) && error.may_pass() => break,
                 Err(_) if self.stop.is_cancelled() => return Ok(Landing::Stopped),
                 Err(error) if error.may_pass() && self.board.may_act() => {
                     let (shard, error) = (self.shard, chain(&error));

@@ -5,7 +5,8 @@ use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;
 use kapell_core::board::{ActualState, CellId, Settings, Task, TaskState};
-use kapell_core::seams::{Clock, Ids};
+use kapell_core::planted::Flaw;
+use kapell_core::seams::{Clock, Ids, Moment};
 use kapell_store::model::Shard;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
@@ -72,6 +73,8 @@ impl BoardService {
         let (order, orders) = mpsc::channel(orders::WAITING);
         let (call, callbacks) = mpsc::channel(callback::WAITING);
         let ttl = parts.settings.presence_ttl;
+        let hasty = parts.settings.planted.has(Flaw::NoPresenceGrace);
+        let began = if hasty { Moment::ZERO } else { clock.now() };
         let board = Board::new(Shared {
             tenure: tenure.clone(),
             settings: parts.settings.clone(),
@@ -80,7 +83,7 @@ impl BoardService {
             cells: Arc::clone(&parts.cells),
             sheets: sheets.into_iter().map(RwLock::new).collect(),
             doors,
-            presences: Presences::new(ttl, clock.now(), named),
+            presences: Presences::new(ttl, began, named),
             hub: Arc::new(Hub::new(tenure.epoch())),
             alarm: Alarm::default(),
             starts: Starts::default(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kapell_api::v1::{LrpWork, TaskWork};
 use kapell_core::board::{CellId, Held, InstanceGuid, LrpKey, PortMapping, Resources, TaskGuid};
+use kapell_core::planted::Flaw;
 use kapell_core::rep::container::{Life, RunResult, State};
 use kapell_core::seams::{Clock, Ids, Moment};
 
@@ -212,7 +213,11 @@ impl Executor {
             users.hold(uid);
         }
         let life = Life::found(result, self.clock.now());
+        let used = self.used;
         self.insert(Entry::new(tag, life));
+        if self.settings.planted.has(Flaw::CapacityForgotten) {
+            self.used = used;
+        }
     }
 
     fn insert(&mut self, entry: Entry) {

@@ -8,6 +8,7 @@ use kapell_api::v1::{CellRecords, RecordsWanted, ReportAnswer};
 use kapell_backend::containers::Error;
 use kapell_core::board::InstanceGuid;
 use kapell_core::board::request::Report;
+use kapell_core::planted::Flaw;
 use kapell_core::rep::Action;
 use kapell_core::rep::container::{RunResult, State};
 use kapell_core::seams::{Clock, Moment};
@@ -315,9 +316,12 @@ impl Rep {
         answer: Option<ReportAnswer>,
     ) {
         let cell_id = self.executor.cell_id.clone();
+        let hasty = self.executor.settings.planted.has(Flaw::TaskStartsUnasked);
         let Some(entry) = self.executor.get_mut(guid) else { return };
         entry.busy = None;
         entry.revision += 1;
+        let hasty = hasty && matches!(report, Report::StartTask { .. });
+        let answer = answer.or(hasty.then_some(ReportAnswer::Done(None)));
         match answer {
             Some(ReportAnswer::Done(record)) => {
                 entry.refusals = 0;
@@ -388,7 +392,8 @@ impl Rep {
     /// Decides about one container. Unless what is known is `fresh`, nothing is deleted on its account.
     fn reconcile(&mut self, guid: &InstanceGuid, fresh: bool) {
         let evacuating = self.evacuating;
-        let timed_out = self.timed_out;
+        let planted = self.executor.settings.planted;
+        let timed_out = self.timed_out || (evacuating && planted.has(Flaw::NoTwin));
         let cell_id = self.executor.cell_id.clone();
         let Some(entry) = self.executor.get_mut(guid) else { return };
         let state = entry.life.state();
@@ -415,6 +420,9 @@ impl Rep {
             let deletes = judgement.steps.contains(&Action::DeleteContainer);
             let unsaid = judgement.steps.first() == Some(&Action::DeleteContainer);
             let on_trust = state.is_live() || (unsaid && !entry.is_called_off());
+            if deletes && state == State::Running && planted.has(Flaw::SecondInstanceKept) {
+                return;
+            }
             if deletes && on_trust && !fresh {
                 self.ask(Read::Now);
                 return;

@@ -33,6 +33,8 @@ pub(super) struct Wishes {
     pub(super) plan: Plan,
     /// How many instances there may be in all, so that they fit.
     pub(super) most_instances: u32,
+    /// And that they nearly fill all there is.
+    pub(super) tight: bool,
     pub(super) stop: CancellationToken,
 }
 
@@ -210,7 +212,7 @@ impl Client {
         while self.rest(1, 4000).await {
             let told = if crashing { CRASH } else { SERVE };
             let mut lrp = DesiredLrp::new(process_guid.clone(), domain.clone(), program(told));
-            lrp.instances = self.some(most);
+            lrp.instances = if self.wishes.tight { most } else { self.some(most) };
             (lrp.memory_mb, lrp.disk_mb) = (MEMORY_MB, 10);
             let _answered = self.ask(Request::Desire(Box::new(lrp))).await;
             for _ in 0..self.chance.below(5) {
@@ -238,7 +240,10 @@ impl Client {
 
     async fn tend_task(mut self, number: u64) {
         let task_guid = TaskGuid::new(format!("task-{number}"));
-        while self.rest(1, 6000).await {
+        let mut most_ms = 6000;
+        while self.rest(1, most_ms).await {
+            // Now and then another one of the same name comes at once.
+            most_ms = self.chance.pick(&[20, 6000]);
             let calls = self.chance.permille(500);
             let definition = Box::new(definition(&task_guid, calls));
             let instance_guid = InstanceGuid::new("");

@@ -40,6 +40,8 @@ pub(super) enum Fact {
     Corrupted { key: RecordKey },
     /// A cell has heeded a request of a leader: it was not refused for its epoch.
     Heeded { cell: CellId, epoch: Epoch, what: &'static str },
+    /// A cell has heard from a leader what epoch it is.
+    HeardOf { cell: CellId, epoch: Epoch },
     /// A leader has heard that a cell is there, and has welcomed it.
     Welcomed { host: usize, cell: CellId },
     /// A leader has heard that a cell goes.
@@ -78,6 +80,7 @@ impl Fact {
             Self::Heeded { cell, epoch, what } => format!("{cell} heeds {what} e{epoch}"),
             Self::Called { task, container } => format!("called for {task} {container}"),
             Self::Corrupted { .. }
+            | Self::HeardOf { .. }
             | Self::Welcomed { .. }
             | Self::Left { .. }
             | Self::StopSent { .. }

@@ -41,6 +41,12 @@ impl World {
                 let host = self.some_host();
                 self.crash_process(host)
             }
+            Fault::SeatLost => {
+                if let Some(key) = self.store.lose_seat() {
+                    self.tell_watches(&key, |it| !it.acts());
+                }
+                Ok(())
+            }
             Fault::Pause => {
                 self.pause();
                 Ok(())
@@ -123,6 +129,12 @@ impl World {
         self.machines[cell].machine.crash(finds_ended);
         self.note(format_args!("the machine of cell{cell} is dead"));
         self.hear(cell)?;
+        // There is room for what one machine held, not for more.
+        if self.chance.permille(250) && self.truth.dead == 0 {
+            self.truth.dead += 1;
+            self.note(format_args!("and stays so"));
+            return Ok(());
+        }
         let wait = self.chance.between(Duration::from_millis(500), BACK);
         self.plan_in(wait, Event::MachineUp(cell));
         Ok(())
@@ -165,7 +177,13 @@ impl World {
         if count == 0 {
             return Ok(());
         }
-        let at = usize::try_from(self.chance.below(count)).unwrap_or(0);
+        // What nobody desires any more is the worst of it.
+        let desired = self.store.desired();
+        let at = if desired.is_empty() || self.chance.permille(600) {
+            usize::try_from(self.chance.below(count)).unwrap_or(0)
+        } else {
+            self.chance.pick(&desired)
+        };
         let garbage = match self.chance.below(3) {
             0 => Vec::new(),
             1 => b"\xff\x01garbage".to_vec(),

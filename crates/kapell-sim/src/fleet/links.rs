@@ -13,7 +13,8 @@ use kapell_core::seat::Epoch;
 use kapell_node::board::{CallbackOutcome, Callbacks};
 use kapell_node::link::{BoardLink, CellLink, LinkError};
 
-use super::desk::Desk;
+use super::desk::{Desk, Seen};
+use super::fact::Fact;
 use super::mail::{Answer, Answered, Ask, Failed, Party};
 use super::timing::PATIENCE;
 
@@ -63,11 +64,20 @@ impl Hosts {
     }
 }
 
+impl Hosts {
+    fn heard_of(&self, cell: &CellId, epoch: Epoch) {
+        let cell = cell.clone();
+        self.desk.see(Seen::Fact(Fact::HeardOf { cell, epoch }));
+    }
+}
+
 #[async_trait]
 impl BoardLink for Hosts {
     async fn present(&self, presence: &CellPresence) -> Result<Welcome, LinkError> {
         let answer = self.ask(Ask::Present(Box::new(presence.clone()))).await;
-        expect!(answer, Answer::Welcome(it) => it)
+        let welcome = expect!(answer, Answer::Welcome(it) => it)?;
+        self.heard_of(&presence.cell_id, welcome.epoch);
+        Ok(welcome)
     }
 
     async fn leave(&self, cell_id: &CellId) -> Result<(), LinkError> {
@@ -89,7 +99,9 @@ impl BoardLink for Hosts {
         wanted: &RecordsWanted,
     ) -> Result<CellRecords, LinkError> {
         let answer = self.ask(Ask::Records(cell_id.clone(), wanted.clone())).await;
-        expect!(answer, Answer::Records(it) => it)
+        let records = expect!(answer, Answer::Records(it) => it)?;
+        self.heard_of(cell_id, records.epoch);
+        Ok(records)
     }
 }
 

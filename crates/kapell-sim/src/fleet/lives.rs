@@ -67,8 +67,8 @@ impl World {
             }
             Party::Client | Party::Receiver | Party::Store => {
                 let stop = self.stop_clients.clone();
-                let wishes =
-                    Wishes { plan: self.plan.clone(), most_instances: self.most_instances, stop };
+                let (most_instances, tight) = (self.most_instances, self.tight);
+                let wishes = Wishes { plan: self.plan.clone(), most_instances, tight, stop };
                 stepper.spawn(clients(Arc::clone(&desk), wishes, chance));
                 Role::Client
             }

@@ -14,7 +14,7 @@ use super::fact::{Fact, Unit};
 use super::links::cell_id;
 use super::mail::{Answer, Answered, Ask, Failed, Mail, Party, ReplyTo};
 use super::program::{serve_cell, serve_host};
-use super::seat::Role;
+use super::seat::{Role, Seat};
 use super::timing::{LATEST, LEASE};
 use super::world::{Event, World};
 use crate::parts::link::{self, Call, Letter};
@@ -93,6 +93,21 @@ impl World {
         self.chance.between(least, most) + late
     }
 
+    /// Where nothing gets through, some of it waits on the way and arrives when it can, as with TCP.
+    /// How long, if so. Those who want something do not wait for as long.
+    fn held_up(&mut self, from: Party, to: Party) -> Option<Duration> {
+        let until = self.net.apart.get(&(from, to)).copied()?;
+        let end = until.min(self.plan.busy_for);
+        let wait = end.checked_sub(self.time.now()).filter(|_| from != Party::Client)?;
+        self.chance.permille(400).then(|| wait + self.delay())
+    }
+
+    /// How long the second of two equal messages takes: the sender may have gone on to other things.
+    fn astray(&mut self) -> Duration {
+        let left = self.plan.busy_for.saturating_sub(self.time.now());
+        self.delay() + self.chance.between(Duration::ZERO, LATEST * 2).min(left)
+    }
+
     /// Puts what a process sends on its way.
     pub(super) fn dispatch(&mut self, seat: usize, mail: Mail) -> Result<(), Violation> {
         let from = self.seats[seat].party;
@@ -115,9 +130,14 @@ impl World {
     fn dispatch_ask(&mut self, from: Party, to: Party, number: u64, ask: Ask) {
         if self.chance.permille(self.weather.duplicated) {
             // What clients ask twice is answered once both are decided, as if a proxy had done so.
-            let wait = if from == Party::Client { self.weather.delay.0 } else { self.delay() };
+            let wait = if from == Party::Client { self.weather.delay.0 } else { self.astray() };
             let ask = ask.clone();
             self.plan_in(wait, Event::Arrive { from, to, number: None, ask });
+        }
+        if let Some(wait) = self.held_up(from, to) {
+            self.note(format_args!("#{number} is held up"));
+            self.plan_in(wait, Event::Arrive { from, to, number: Some(number), ask });
+            return;
         }
         if !self.gets_through(from, to) {
             self.note(format_args!("#{number} is lost"));
@@ -294,7 +314,7 @@ impl World {
             self.committed(from.0, *shard, *at, ops)?;
         }
         if let Some(key) = applied.changed {
-            self.tell_watches(&key);
+            self.tell_watches(&key, |_| true);
         }
         let party = self.seats[from.0].party;
         let silent = now < self.store.silent_until && self.chance.permille(500);
@@ -312,11 +332,12 @@ impl World {
         Ok(())
     }
 
-    fn tell_watches(&mut self, key: &Key) {
+    pub(super) fn tell_watches(&mut self, key: &Key, hears: impl Fn(&Seat) -> bool) {
         for watch in 0..self.net.watches.len() {
             let Some(it) = &self.net.watches[watch] else { continue };
             let party = self.seats[it.seat].party;
-            if it.key == *key && self.gets_through(Party::Store, party) {
+            let hears = hears(&self.seats[it.seat]);
+            if it.key == *key && hears && self.gets_through(Party::Store, party) {
                 let wait = self.delay();
                 self.plan_in(wait, Event::Ring(watch));
             }

@@ -7,7 +7,7 @@ use crate::parts::chance::Chance;
 /// Something that goes wrong, or that somebody wants, at a moment that the seed draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// A machine dies with all it runs, and comes back later with nothing.
+    /// A machine dies with all it runs, and comes back later with nothing; one of them not at all.
     CellCrash,
     /// Its agent is killed; containers run on; a new agent finds them.
     AgentCrash,
@@ -15,6 +15,9 @@ pub enum Fault {
     Pause,
     /// A host's process is gone; another one takes over, or it itself, started anew.
     HostCrash,
+    /// The store loses who holds the seat, and its holder is the last to hear of it: another host takes
+    /// it while the first still leads.
+    SeatLost,
     /// Nothing gets through between two parties, either way.
     Partition,
     /// Nothing gets through one way.
@@ -57,11 +60,12 @@ pub struct Plan {
 }
 
 impl Fault {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::CellCrash,
         Self::AgentCrash,
         Self::Pause,
         Self::HostCrash,
+        Self::SeatLost,
         Self::Partition,
         Self::OneWay,
         Self::StoreErrors,
@@ -77,6 +81,7 @@ impl Fault {
             Self::AgentCrash => "agent crash",
             Self::Pause => "pause",
             Self::HostCrash => "host crash",
+            Self::SeatLost => "seat lost",
             Self::Partition => "partition",
             Self::OneWay => "one-way partition",
             Self::StoreErrors => "store errors",

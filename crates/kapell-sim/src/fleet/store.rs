@@ -2,7 +2,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kapell_core::board::{ProcessGuid, RecordKey};
 use kapell_core::seams::Clock;
+use kapell_core::seat::Seat;
+use kapell_store::keys;
 use kapell_store::model::{Commit, Key, Op, Shard};
 
 use crate::parts::link::{Call, Reply};
@@ -41,6 +44,23 @@ impl Store {
 
     pub(super) fn count(&self) -> usize {
         self.places.len()
+    }
+
+    /// Where desired LRPs are among all records.
+    pub(super) fn desired(&self) -> Vec<usize> {
+        let kind = RecordKey::Desired(ProcessGuid::new("")).encode();
+        let keys = self.places.keys().enumerate();
+        keys.filter(|(_, key)| key.as_bytes().starts_with(&kind)).map(|(at, _)| at).collect()
+    }
+
+    /// Nobody holds the seat any more, whatever its holder believes; says what those who wait watch.
+    pub(super) fn lose_seat(&mut self) -> Option<Key> {
+        let key = keys::leader(Seat::FIRST);
+        let Reply::Entry(entry) = self.server.apply(&Call::Read(key.clone())).reply else {
+            return None;
+        };
+        let old = entry.held?.value;
+        self.server.apply(&Call::Delete { key, old }).changed
     }
 
     /// Writes garbage over the `at`-th record, and says which it was.

@@ -1,5 +1,7 @@
 #![expect(clippy::print_stdout, reason = "figures, for whoever asks to see them")]
 
+mod planted;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -23,6 +23,8 @@ pub(super) struct Truth {
     pub(super) running: BTreeMap<InstanceGuid, Process>,
     pub(super) machines: BTreeMap<CellId, view::Machine>,
     pub(super) corrupted: usize,
+    /// How many machines have died for good.
+    pub(super) dead: usize,
     pub(super) wanted: BTreeMap<u64, Request>,
     pub(super) calm_since: Option<Duration>,
 }
@@ -58,6 +60,7 @@ impl World {
             Fact::Heeded { .. }
             | Fact::Asked { .. }
             | Fact::Corrupted { .. }
+            | Fact::HeardOf { .. }
             | Fact::Welcomed { .. }
             | Fact::Left { .. }
             | Fact::Calling { .. }

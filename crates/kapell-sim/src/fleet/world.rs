@@ -51,6 +51,8 @@ pub(super) struct World {
     pub(super) stop_clients: CancellationToken,
     pub(super) clients_done: bool,
     pub(super) most_instances: u32,
+    /// There is hardly more room than is asked for.
+    pub(super) tight: bool,
     pub(super) settings: Settings,
     pub(super) checks: Vec<Box<dyn Check>>,
     witness: Witness,
@@ -130,14 +132,17 @@ impl World {
             })
             .collect();
         let tight = chance.permille(250) && !plan.evacuations;
-        let slots: u32 = if tight { 4 } else { 10 };
-        let capacity = Resources { memory_mb: slots * MEMORY_MB, disk_mb: 1000, containers: slots };
         let cells = u32::try_from(plan.cells).unwrap_or(1);
-        let most_instances =
-            if tight { (cells * slots).saturating_sub(3) } else { (cells - 1) * slots / 2 };
+        // Where there is little room, machines are of different sizes.
+        let slots: Vec<u32> =
+            (0..cells).map(|_| if tight { chance.pick(&[2, 3, 5]) } else { 10 }).collect();
+        let all: u32 = slots.iter().sum();
+        let most_instances = if tight { all.saturating_sub(3) } else { (cells - 1) * 5 };
         let mut truth = Truth::default();
         let mut machines = Vec::new();
-        for at in 0..plan.cells {
+        for (at, slots) in slots.into_iter().enumerate() {
+            let memory_mb = slots * MEMORY_MB;
+            let capacity = Resources { memory_mb, disk_mb: 1000, containers: slots };
             let zone = format!("z{}", at % 2);
             let machine =
                 view::Machine { capacity, zone, is_up: true, has_agent: false, evacuating: false };
@@ -163,6 +168,7 @@ impl World {
             stop_clients: CancellationToken::new(),
             clients_done: false,
             most_instances,
+            tight,
             settings: timing::board(planted),
             checks: checks::all(),
             witness: Witness::default(),

@@ -9,6 +9,7 @@ use crate::board::request::{Effect, Refusal, Reply, Request};
 use crate::board::settings::Settings;
 use crate::board::task::{Task, TaskDefinition, TaskState};
 use crate::board::{reasons, text, validate};
+use crate::planted::Flaw;
 use crate::seams::Timestamp;
 
 /// What convergence does to a task that waits too long.
@@ -179,6 +180,12 @@ impl Step<'_, '_> {
             task.state == TaskState::Running && task.cell_id.as_ref() == Some(cell_id)
         };
         let Some(task) = self.draft.task(guid).filter(lost) else { return };
+        if self.settings.planted.has(Flaw::LostTaskStartsAgain) {
+            let again = Task { cell_id: None, state: TaskState::Pending, ..task };
+            self.step_task(again, TaskState::Pending);
+            self.effects.push(Effect::StartTask { task_guid: guid.clone() });
+            return;
+        }
         self.complete(task, &Outcome::failure(&reasons::cell_lost(cell_id)));
     }
 
@@ -208,7 +215,8 @@ impl Step<'_, '_> {
 
     /// The task that a container is of; not one that only bears the same name.
     fn task_of(&self, guid: &TaskGuid, us: &InstanceKey) -> Result<Task, Refusal> {
-        let same = |task: &Task| task.instance_guid == us.instance_guid;
+        let any = self.settings.planted.has(Flaw::NamesakeMistaken);
+        let same = |task: &Task| any || task.instance_guid == us.instance_guid;
         self.draft.task(guid).filter(same).ok_or_else(|| no_task(guid))
     }
 
@@ -233,7 +241,9 @@ impl Step<'_, '_> {
     }
 
     fn resolve_next(&mut self, task: &Task) {
-        if has_callback(task) {
+        if has_callback(task) && self.settings.planted.has(Flaw::TwoCallers) {
+            self.effects.push(Effect::CallBack { task: Box::new(task.clone()) });
+        } else if has_callback(task) {
             let resolve = Request::ResolveTask { task_guid: task.guid().clone() };
             self.effects.push(Effect::Next(resolve));
         }

@@ -11,12 +11,13 @@ use crate::fleet::view::View;
 /// A deposed leader changes nothing, in the store or on a cell.
 ///
 /// Commits to a shard land in the order of their fences, each once, and all commits of an epoch
-/// come from the one host that leads in it. A cell that has heeded an epoch heeds no lower one after.
+/// come from the one host that leads in it. A cell that has heard of an epoch heeds no lower one after.
 #[derive(Debug, Default)]
 pub(super) struct Deposed {
     fences: BTreeMap<Shard, Fence>,
     leaders: BTreeMap<Epoch, usize>,
-    heeded: BTreeMap<CellId, Epoch>,
+    /// The highest that each cell has heard of.
+    heard: BTreeMap<CellId, Epoch>,
 }
 
 impl Deposed {
@@ -26,6 +27,13 @@ impl Deposed {
             return Ok(());
         }
         Err(format!("host {host} acts in epoch {epoch}, in which host {leader} leads"))
+    }
+
+    /// The highest epoch that a cell has heard of by now.
+    fn hears(&mut self, cell: &CellId, epoch: Epoch) -> Epoch {
+        let highest = self.heard.entry(cell.clone()).or_default();
+        *highest = epoch.max(*highest);
+        *highest
     }
 
     fn committed(&mut self, host: usize, shard: Shard, at: Fence) -> Result<(), String> {
@@ -51,11 +59,14 @@ impl Check for Deposed {
         if let Fact::Committed { host, shard, at, .. } = fact {
             return self.committed(*host, *shard, *at);
         }
-        if let Fact::Heeded { cell, epoch, what } = fact
-            && let Some(before) = self.heeded.insert(cell.clone(), *epoch)
-            && *epoch < before
-        {
-            return Err(format!("{cell} heeds {what} of epoch {epoch} after epoch {before}"));
+        if let Fact::HeardOf { cell, epoch } = fact {
+            self.hears(cell, *epoch);
+        }
+        if let Fact::Heeded { cell, epoch, what } = fact {
+            let highest = self.hears(cell, *epoch);
+            if *epoch < highest {
+                return Err(format!("{cell} heeds {what} of epoch {epoch} after epoch {highest}"));
+            }
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kapell_core::board::crash;
 use kapell_core::board::{
-    ActualLrp, ActualState, CellId, DesiredLrp, LrpKey, RecordKey, Task, TaskState,
+    ActualLrp, ActualState, CellId, DesiredLrp, LrpKey, ProcessGuid, RecordKey, Task, TaskState,
 };
 
 use super::{Check, clocks_are_true, room};
@@ -18,13 +18,15 @@ const LATE: Duration = Duration::from_secs(90);
 /// Each desired index has a RUNNING record whose process really runs there; it is wanting only if no machine
 /// has room for it, or if it crashes: then it waits for its time or is being started again. No record names
 /// a cell that is gone. What runs has a record that names it, and is desired, unless nobody has given it up and its
-/// domain is not fresh. No task is PENDING, RUNNING or RESOLVING; a COMPLETED one is not older than it may get.
+/// domain is not fresh or what is desired cannot be read. No task is PENDING, RUNNING or RESOLVING; a COMPLETED one is not older than it may get.
 /// No evacuating twin is past its time.
 #[derive(Debug, Default)]
 pub(super) struct DesiredReached {
     /// When each record last changed.
     changed: BTreeMap<RecordKey, Duration>,
     completed: BTreeMap<kapell_core::board::InstanceGuid, Duration>,
+    /// Processes of which nobody can read what is desired.
+    forgotten: BTreeSet<ProcessGuid>,
 }
 
 fn is_there(cell: &CellId, view: &View<'_>) -> bool {
@@ -104,7 +106,8 @@ impl DesiredReached {
         let Some(lrp) = named.into_iter().flatten().find(is_it) else {
             return Err(format!("{key} ({container}) runs on {cell}, and no record tells of it"));
         };
-        if view.records.wants(lrp) || lrp.evacuating {
+        let is_forgotten = self.forgotten.contains(&key.process_guid);
+        if view.records.wants(lrp) || lrp.evacuating || is_forgotten {
             return Ok(());
         }
         let desired = view.records.desired.get(&key.process_guid);
@@ -154,8 +157,14 @@ impl Check for DesiredReached {
     }
 
     fn saw(&mut self, fact: &Fact, view: &View<'_>) -> Result<(), String> {
+        if let Fact::Corrupted { key: RecordKey::Desired(guid) } = fact {
+            self.forgotten.insert(guid.clone());
+        }
         let Fact::Committed { changes, .. } = fact else { return Ok(()) };
         for change in changes {
+            if let (RecordKey::Desired(guid), Some(_)) = (&change.key, &change.after) {
+                self.forgotten.remove(guid);
+            }
             self.changed.insert(change.key.clone(), view.now);
             if let Some(kapell_core::board::Record::Task(task)) = &change.after
                 && task.first_completed_at.is_some()

@@ -63,6 +63,7 @@ impl Check for EvacuationGap {
             | Fact::Committed { .. }
             | Fact::Corrupted { .. }
             | Fact::Heeded { .. }
+            | Fact::HeardOf { .. }
             | Fact::Welcomed { .. }
             | Fact::Left { .. }
             | Fact::StopSent { .. }

@@ -30,6 +30,8 @@ pub(super) struct NothingLost {
     /// When each task was first seen complete.
     completed: BTreeMap<Creation, Duration>,
     acknowledged: BTreeSet<RecordKey>,
+    /// What is not there for a reason.
+    absent: BTreeSet<RecordKey>,
 }
 
 /// Tells those apart that have had the same name.
@@ -124,6 +126,7 @@ impl NothingLost {
         let (creation, version) = match after {
             None => {
                 self.gone.insert(key.clone(), view.now);
+                self.absent.insert(key.clone());
                 return Ok(());
             }
             Some(Record::Desired(lrp)) => {
@@ -143,6 +146,7 @@ impl NothingLost {
             }
             Some(Record::Actual(_)) => return Ok(()),
         };
+        self.absent.remove(key);
         let written = self.written.entry((key.clone(), creation)).or_default();
         *written = version.max(*written);
         Ok(())
@@ -275,7 +279,7 @@ impl Check for NothingLost {
             return self.acknowledged(request, reply, view);
         }
         if let Fact::Corrupted { key } = fact {
-            self.acknowledged.remove(key);
+            self.absent.insert(key.clone());
         }
         if let Fact::Committed { changes, .. } = fact {
             for change in changes {
@@ -286,8 +290,8 @@ impl Check for NothingLost {
     }
 
     fn at_end(&mut self, view: &View<'_>) -> Result<(), String> {
-        let lost =
-            |key: &&RecordKey| view.records.get(key).is_none() && !self.gone.contains_key(*key);
+        let stands = |key: &RecordKey| view.records.get(key).is_some();
+        let lost = |key: &&RecordKey| !stands(key) && !self.absent.contains(*key);
         match self.acknowledged.iter().find(lost) {
             None => Ok(()),
             Some(key) => Err(format!("{key:?} was acknowledged and is not there in the end")),

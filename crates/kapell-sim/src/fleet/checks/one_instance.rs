@@ -62,6 +62,7 @@ impl Check for OneInstance {
             | Fact::Acknowledged { .. }
             | Fact::Corrupted { .. }
             | Fact::Heeded { .. }
+            | Fact::HeardOf { .. }
             | Fact::Welcomed { .. }
             | Fact::Left { .. }
             | Fact::StopSent { .. }

@@ -10,11 +10,11 @@ use crate::fleet::view::View;
 /// A task starts at most once, ever, and only where the board has said so.
 ///
 /// A task is its guid with the instance guid that it was created with: a new one of the same name is
-/// another one. Before its process begins, a commit has said that it runs on this cell. A task that a
+/// another one. Before its process begins, a commit has said that it is this cell's. A task that a
 /// commit shows as completed without failure has run, and runs no more.
 #[derive(Debug, Default)]
 pub(super) struct TaskOnce {
-    /// On which cells commits have said that a task runs.
+    /// Whose commits have said that a task is.
     allowed: BTreeMap<Creation, BTreeSet<CellId>>,
     begun: BTreeMap<Creation, CellId>,
     over: BTreeSet<Creation>,
@@ -50,17 +50,15 @@ impl TaskOnce {
     fn committed(&mut self, change: &Change) -> Result<(), String> {
         let Some(Record::Task(task)) = &change.after else { return Ok(()) };
         let creation = creation(task);
-        match task.state {
-            TaskState::Pending => {}
-            TaskState::Running => {
-                self.allowed.entry(creation).or_default().extend(task.cell_id.clone());
-            }
-            TaskState::Completed | TaskState::Resolving => {
-                if !task.failed && !self.over.contains(&creation) {
-                    let (guid, container) = creation;
-                    return Err(format!("task {guid} ({container}) succeeded and did not run"));
-                }
-            }
+        // What is started and cancelled in one commit is never seen running.
+        self.allowed.entry(creation.clone()).or_default().extend(task.cell_id.clone());
+        let complete = match task.state {
+            TaskState::Pending | TaskState::Running => false,
+            TaskState::Completed | TaskState::Resolving => true,
+        };
+        if complete && !task.failed && !self.over.contains(&creation) {
+            let (guid, container) = creation;
+            return Err(format!("task {guid} ({container}) succeeded and did not run"));
         }
         Ok(())
     }

@@ -54,6 +54,15 @@ fn a_cell_that_heeds_an_older_epoch_is_broken() {
     broken(heeds("a", 1), "after epoch 2");
 }
 
+#[test]
+fn a_cell_that_was_told_of_an_epoch_heeds_no_older_one() {
+    let mut world = Stage::<Deposed>::new();
+    let cell = CellId::new("a");
+    world.tell(&Fact::HeardOf { cell: cell.clone(), epoch: Epoch(2) }).unwrap();
+    world.tell(&Fact::HeardOf { cell: cell.clone(), epoch: Epoch(1) }).unwrap();
+    broken(world.tell(&Fact::Heeded { cell, epoch: Epoch(1), what: "stop" }), "after epoch 2");
+}
+
 type World = Stage<Presence>;
 
 fn leads(world: &mut World) {

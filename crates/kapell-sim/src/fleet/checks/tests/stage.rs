@@ -133,6 +133,11 @@ impl<C: Check + Default> Stage<C> {
         self.tell(&Fact::Corrupted { key })
     }
 
+    /// The store loses a record, and nobody is told.
+    pub(super) fn forget(&mut self, key: &RecordKey) {
+        self.ledger.corrupt(&Key::new(key.encode())).expect("it stands there");
+    }
+
     pub(super) fn stop(&mut self, process: &Process) -> Outcome {
         let Unit::Lrp(key) = process.unit.clone() else { panic!("only instances are stopped") };
         let (cell, container) = (process.cell.clone(), process.container.clone());

@@ -158,7 +158,21 @@ fn what_is_overwritten_with_garbage_is_out_of_it() {
     let mut world = World::new();
     asked(&mut world, &wish());
     world.put([desire(2)]).unwrap();
-    acknowledged(&mut world, wish(), shown(desired(2))).unwrap();
     world.corrupt(&RecordKey::Desired(guid())).unwrap();
+    // The answer was on its way.
+    acknowledged(&mut world, wish(), shown(desired(2))).unwrap();
     world.end().unwrap();
+}
+
+#[test]
+fn what_the_store_loses_by_itself_is_broken_also_if_it_was_gone_before() {
+    let mut world = World::new();
+    asked(&mut world, &removal());
+    world.put([desire(2)]).unwrap();
+    world.delete(&RecordKey::Desired(guid())).unwrap();
+    asked(&mut world, &wish());
+    world.put([desire(2)]).unwrap();
+    acknowledged(&mut world, wish(), shown(desired(2))).unwrap();
+    world.forget(&RecordKey::Desired(guid()));
+    broken(world.end(), "not there in the end");
 }
