@@ -58,7 +58,7 @@ fn judge(outcome: CallbackOutcome) -> Step {
     }
 }
 
-async fn call(callbacks: &dyn Callbacks, task: &Task) -> Result<(), String> {
+async fn call(board: &Board, callbacks: &dyn Callbacks, task: &Task) -> Result<(), String> {
     let url = &task.definition.completion_callback_url;
     let body = serde_json::to_vec(task).map_err(|error| error.to_string())?;
     let mut pause = PAUSE;
@@ -67,6 +67,9 @@ async fn call(callbacks: &dyn Callbacks, task: &Task) -> Result<(), String> {
         if tried > 0 {
             tokio::time::sleep(pause).await;
             pause *= 2;
+            if !board.may_act() {
+                return Err("this host does not lead any more".to_owned());
+            }
         }
         let outcome = match tokio::time::timeout(LIMIT, callbacks.call(url, &body)).await {
             Ok(outcome) => outcome,
@@ -106,7 +109,7 @@ pub(super) async fn run(
                 }
                 let (board, callbacks) = (board.clone(), Arc::clone(&callbacks));
                 calls.spawn(async move {
-                    let outcome = call(callbacks.as_ref(), &task).await;
+                    let outcome = call(&board, callbacks.as_ref(), &task).await;
                     settle(&board, &task, outcome).await;
                     task.guid().clone()
                 });

@@ -271,7 +271,8 @@ impl Actor {
                         if in_line {
                             self.poll.went_well();
                         }
-                        if in_line && asked.is_empty() && rep.executor.is_empty() {
+                        let is_empty = asked.is_empty() && rep.executor.is_empty();
+                        if in_line && rep.evacuating && is_empty {
                             self.evacuation.is_swept();
                         }
                     }
@@ -319,6 +320,7 @@ impl Actor {
         match welcome {
             Ok(welcome) => {
                 rep.epoch = rep.epoch.max(welcome.epoch);
+                rep.welcome = true;
                 let standing = self.presence.welcomed(sent, welcome.epoch, welcome.ttl_ms);
                 if standing == Standing::New {
                     tracing::info!(cell = %self.shared.id, epoch = welcome.epoch.0, "present");

@@ -77,8 +77,13 @@ impl Actor {
             self.evacuation.end(&self.shared);
             return;
         }
-        let settled = rep.executor.is_empty() && self.is_quiet() && !self.polling;
-        if !settled || self.evacuation.again_at.is_some_and(|again| now < again) {
+        let settled = rep.executor.is_empty() && self.is_quiet();
+        if !settled {
+            // Whatever was read of the board before, it was before this was over.
+            (self.evacuation.swept, self.evacuation.asked) = (false, false);
+        }
+        let is_early = self.evacuation.again_at.is_some_and(|again| now < again);
+        if !settled || self.polling || is_early {
             return;
         }
         if !self.evacuation.swept {

@@ -112,7 +112,7 @@ impl Cell {
 
     /// Reserves what fits and says what does not.
     pub fn work(&self, epoch: Epoch, work: Work) -> Result<WorkAnswer, Problem> {
-        let mut rep = self.heed(epoch)?;
+        let mut rep = self.obey(epoch)?;
         let refusal = rep.refusal();
         let mut answer = WorkAnswer::default();
         for lrp in work.lrps {
@@ -144,7 +144,7 @@ impl Cell {
     }
 
     pub fn stop(&self, epoch: Epoch, stop: &Stop) -> Result<(), Problem> {
-        let mut rep = self.heed(epoch)?;
+        let mut rep = self.obey(epoch)?;
         let key = rep.executor.get(&stop.instance_guid).map(|entry| entry.tag.key.clone());
         if key.is_none_or(|key| key == LogOf::Lrp(stop.key.clone())) {
             rep.stop(&stop.instance_guid);
@@ -155,7 +155,7 @@ impl Cell {
     }
 
     pub fn cancel(&self, epoch: Epoch, cancel: &Cancel) -> Result<(), Problem> {
-        let mut rep = self.heed(epoch)?;
+        let mut rep = self.obey(epoch)?;
         let key = rep.executor.get(&cancel.instance_guid).map(|entry| entry.tag.key.clone());
         if key.is_none_or(|key| key == LogOf::Task(cancel.task_guid.clone())) {
             rep.cancel(&cancel.instance_guid);
@@ -166,7 +166,7 @@ impl Cell {
     }
 
     pub fn evacuate(&self, epoch: Epoch) -> Result<(), Problem> {
-        drop(self.heed(epoch)?);
+        drop(self.obey(epoch)?);
         self.begin_evacuation();
         Ok(())
     }
@@ -222,6 +222,17 @@ impl Cell {
     /// Whether a container of this one is there now, so that more may be written.
     pub fn is_live(&self, of: &LogOf) -> bool {
         self.shared.rep().executor.is_live(of)
+    }
+
+    /// Does what a leader says only once a board has taken this agent: it may have known a later leader before
+    /// it was restarted.
+    fn obey(&self, epoch: Epoch) -> Result<MutexGuard<'_, Rep>, Problem> {
+        let rep = self.heed(epoch)?;
+        if rep.welcome {
+            return Ok(rep);
+        }
+        let message = "this cell was just started and no leader has welcomed it yet".to_owned();
+        Err(Problem { code: "not_welcome_yet".to_owned(), message, details: ().into() })
     }
 
     /// Refuses what a leader says who is not the last one heard of.

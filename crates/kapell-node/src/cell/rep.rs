@@ -76,6 +76,8 @@ pub(super) struct Rep {
     pub(super) clock: Arc<dyn Clock>,
     /// The highest that was seen.
     pub(super) epoch: Epoch,
+    /// A board has taken this agent. One that was restarted does not know which leader was the last.
+    pub(super) welcome: bool,
     pub(super) evacuating: bool,
     /// The evacuation took too long.
     pub(super) timed_out: bool,
@@ -100,6 +102,7 @@ impl Rep {
             executor,
             clock,
             epoch: Epoch::default(),
+            welcome: false,
             evacuating: false,
             timed_out: false,
             unhealthy: false,

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use kapell_api::v1::Stop;
+use kapell_api::v1::{Stop, Work};
 use kapell_core::board::{ActualState, TaskGuid, TaskState};
+use kapell_core::seat::Epoch;
 
 use super::stage::{EPOCH, Stage, key};
 use crate::link::LinkError;
@@ -147,6 +148,29 @@ async fn a_cell_says_nothing_before_it_is_welcome() {
     *stage.board.unwelcome.lock().unwrap() = None;
     stage.until("it is gone", Stage::is_empty).await;
     assert_eq!(stage.board.told(), ["claim", "running", "crashed"]);
+}
+
+/// A leader that was deposed long ago may be the first to find an agent that was restarted.
+#[tokio::test(start_paused = true)]
+async fn a_cell_takes_no_orders_before_it_is_welcome() {
+    let mut stage = Stage::new().await;
+    let web = key("web", 0);
+    let instance_guid = stage.running(&web).await;
+    let silent = LinkError::NoAnswer("silent".to_owned());
+    *stage.board.unwelcome.lock().unwrap() = Some(silent);
+    stage.restart().await;
+    let stop = Stop { key: web, instance_guid };
+    let old = Epoch(1);
+    let refused = |problem: kapell_api::v1::Problem| problem.code;
+    assert_eq!(stage.cell.stop(old, &stop).map_err(refused), Err("not_welcome_yet".to_owned()));
+    let work = stage.cell.work(old, Work::default()).map_err(refused);
+    assert_eq!(work, Err("not_welcome_yet".to_owned()));
+    assert_eq!(stage.cell.evacuate(old).map_err(refused), Err("not_welcome_yet".to_owned()));
+    *stage.board.unwelcome.lock().unwrap() = None;
+    stage.until("it is welcome", |stage| stage.cell.shared.rep().welcome).await;
+    assert_eq!(stage.cell.stop(old, &stop).map_err(refused), Err("older_epoch".to_owned()));
+    stage.cell.stop(EPOCH, &stop).unwrap();
+    stage.until("it is gone", Stage::is_empty).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -85,7 +85,9 @@ impl Stage {
         let (cell, running) = Cell::start(parts).await.unwrap();
         let mut agent = JoinSet::new();
         agent.spawn(running.run());
-        Self { cell, board, containers, settings, agent, clock, dir, generation: 0 }
+        let stage = Self { cell, board, containers, settings, agent, clock, dir, generation: 0 };
+        stage.until("it is welcome", |stage| stage.cell.shared.rep().welcome).await;
+        stage
     }
 
     /// The agent is killed and started again.
@@ -137,6 +139,7 @@ impl Stage {
 
     /// Starts an instance and waits until the board knows.
     pub(super) async fn running(&self, key: &LrpKey) -> InstanceGuid {
+        self.until("it is welcome", |stage| stage.cell.shared.rep().welcome).await;
         self.place(key);
         let runs = kapell_core::board::ActualState::Running;
         self.until("it runs", |stage| stage.board.state_of(key) == Some(runs)).await;

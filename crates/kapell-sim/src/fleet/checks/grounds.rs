@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kapell_core::board::{
-    ActualLrp, ActualState, Domain, InstanceGuid, LrpKey, RecordKey, Records,
+    ActualLrp, ActualState, Domain, InstanceGuid, LrpKey, ProcessGuid, RecordKey, Records,
 };
 
 use crate::fleet::fact::Fact;
@@ -12,6 +12,8 @@ pub(super) struct Grounds {
     by_container: BTreeMap<InstanceGuid, Ground>,
     /// The containers that records of an index have named.
     named: BTreeMap<LrpKey, BTreeSet<InstanceGuid>>,
+    /// Processes of which nobody can read what is desired: that is no reason to stop anything.
+    forgotten: BTreeSet<ProcessGuid>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,10 +30,16 @@ impl Grounds {
     /// Something has happened, and these are the records after it.
     pub(super) fn saw(&mut self, fact: &Fact, records: &Records) {
         if let Fact::Corrupted { key } = fact {
+            if let RecordKey::Desired(guid) = key {
+                self.forgotten.insert(guid.clone());
+            }
             self.changed(key, records);
         }
         let Fact::Committed { changes, .. } = fact else { return };
         for change in changes {
+            if let (RecordKey::Desired(guid), Some(_)) = (&change.key, &change.after) {
+                self.forgotten.remove(guid);
+            }
             self.changed(&change.key, records);
         }
     }
@@ -55,7 +63,7 @@ impl Grounds {
         for lrp in named.into_iter().flatten() {
             let Some(container) = lrp.instance_guid.clone() else { continue };
             self.named.entry(key.clone()).or_default().insert(container.clone());
-            if records.wants(lrp) {
+            if records.wants(lrp) || self.forgotten.contains(&key.process_guid) {
                 continue;
             }
             let ground = self.by_container.entry(container).or_default();
