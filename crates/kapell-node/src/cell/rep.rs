@@ -71,6 +71,7 @@ impl Snapshot {
 
 /// All a cell has and knows.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Rep {
     pub(super) executor: Executor,
     pub(super) clock: Arc<dyn Clock>,

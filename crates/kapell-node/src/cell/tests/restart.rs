@@ -90,12 +90,12 @@ async fn presence_is_sent_again_and_again_and_raises_the_epoch() {
     let sent = |stage: &Stage| stage.board.presences.lock().unwrap().len();
     stage.until("it is present", |stage| sent(stage) == 1).await;
     stage.within(Duration::from_millis(5100), "again", |stage| sent(stage) == 2).await;
-    let older = stage.cell.state(kapell_core::seat::Epoch(2)).unwrap_err();
+    let older = stage.cell.state(Epoch(2)).unwrap_err();
     assert_eq!(older.code, "older_epoch");
     assert!(stage.cell.state(EPOCH).is_ok());
-    stage.cell.state(kapell_core::seat::Epoch(9)).unwrap();
+    stage.cell.state(Epoch(9)).unwrap();
     for refused in [
-        stage.cell.work(EPOCH, kapell_api::v1::Work::default()).map(drop),
+        stage.cell.work(EPOCH, Work::default()).map(drop),
         stage.cell.evacuate(EPOCH),
         stage.cell.stop(EPOCH, &Stop { key: key("web", 0), instance_guid: "x".into() }),
     ] {

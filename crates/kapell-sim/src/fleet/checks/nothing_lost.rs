@@ -136,8 +136,10 @@ impl NothingLost {
                 (of_desired(lrp), lrp.version)
             }
             Some(Record::Task(task)) => {
-                if task.first_completed_at.is_some() {
-                    self.completed.entry(of_task(task)).or_insert(view.now);
+                if let Some(at) = task.first_completed_at {
+                    // It may have been decided long before a slow store has taken it.
+                    let at = view.now.saturating_sub(view.wall.since(at));
+                    self.completed.entry(of_task(task)).or_insert(at);
                 }
                 (of_task(task), task.version)
             }

@@ -123,7 +123,9 @@ fn an_evacuation_that_leaves_one_fewer_is_broken() {
     world.put([desire(2)]).unwrap();
     world.begin(&process(0, "x", "a")).unwrap();
     world.begin(&process(1, "y", "a")).unwrap();
+    world.put([actual(running(0, "x", "a")), actual(running(1, "y", "a"))]).unwrap();
     world.begin(&process(0, "z", "b")).unwrap();
+    world.put([actual(running(0, "z", "b"))]).unwrap();
     world.over(&process(0, "x", "a")).unwrap();
     broken(world.over(&process(1, "y", "a")), "1 of 2");
 }
@@ -136,6 +138,7 @@ fn fewer_run_before_all_have_run_and_after_another_number_is_wanted() {
     world.over(&process(0, "x", "a")).unwrap();
     world.begin(&process(0, "y", "a")).unwrap();
     world.begin(&process(1, "z", "a")).unwrap();
+    world.put([actual(running(0, "y", "a")), actual(running(1, "z", "a"))]).unwrap();
     world.put([desire(1)]).unwrap();
     world.over(&process(1, "z", "a")).unwrap();
     world.put([desire(3)]).unwrap();
@@ -151,6 +154,7 @@ fn what_was_given_up_before_it_is_wanted_again_does_not_count() {
     world.put([Record::Desired(Box::new(none))]).unwrap();
     world.put([Record::Desired(Box::new(DesiredLrp { version: 3, ..desired(1) }))]).unwrap();
     world.begin(&process(0, "y", "b")).unwrap();
+    world.put([actual(running(0, "y", "b"))]).unwrap();
     world.over(&process(0, "x", "a")).unwrap();
     broken(world.over(&process(0, "y", "b")), "0 of 1");
 }
@@ -160,6 +164,15 @@ fn fewer_run_where_no_machine_that_stays_has_room() {
     let mut world = Stage::<EvacuationGap>::new();
     world.machine("a").evacuating = true;
     world.machine("b").capacity.memory_mb = 50;
+    world.put([desire(1)]).unwrap();
+    world.begin(&process(0, "x", "a")).unwrap();
+    world.put([actual(running(0, "x", "a"))]).unwrap();
+    world.over(&process(0, "x", "a")).unwrap();
+}
+
+#[test]
+fn what_is_being_started_may_go_with_its_cell() {
+    let mut world = Stage::<EvacuationGap>::new();
     world.put([desire(1)]).unwrap();
     world.begin(&process(0, "x", "a")).unwrap();
     world.over(&process(0, "x", "a")).unwrap();
