@@ -14,6 +14,10 @@ pub(super) struct Grounds {
     named: BTreeMap<LrpKey, BTreeSet<InstanceGuid>>,
     /// Processes of which nobody can read what is desired: that is no reason to stop anything.
     forgotten: BTreeSet<ProcessGuid>,
+    /// How many were wanted last.
+    wanted: BTreeMap<ProcessGuid, u32>,
+    /// The lowest number to which somebody has ever scaled down.
+    fewest: BTreeMap<ProcessGuid, u32>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,6 +52,7 @@ impl Grounds {
     fn changed(&mut self, key: &RecordKey, records: &Records) {
         match key {
             RecordKey::Desired(guid) => {
+                self.rescaled(guid, records);
                 let all = records.instances_of(guid).chain(records.evacuating_of(guid));
                 for key in all.map(ActualLrp::key) {
                     self.look(&key, records);
@@ -55,6 +60,24 @@ impl Grounds {
             }
             RecordKey::Instance(key) | RecordKey::Evacuating(key) => self.look(key, records),
             RecordKey::Task(_) | RecordKey::Domain(_) => {}
+        }
+    }
+
+    /// Somebody who wants fewer gives up all that ran beyond that, also what is on no record just now because its
+    /// cell is taken for lost.
+    fn rescaled(&mut self, guid: &ProcessGuid, records: &Records) {
+        let Some(desired) = records.desired.get(guid) else { return };
+        let wanted = if desired.removing { 0 } else { desired.instances };
+        let before = self.wanted.insert(guid.clone(), wanted).unwrap_or(0);
+        if wanted < before {
+            let fewest = self.fewest.entry(guid.clone()).or_insert(wanted);
+            *fewest = wanted.min(*fewest);
+        }
+        let at = |index| LrpKey { process_guid: guid.clone(), index };
+        for (_, containers) in self.named.range(at(wanted)..at(before.max(wanted))) {
+            for container in containers {
+                self.by_container.entry(container.clone()).or_default().given_up = true;
+            }
         }
     }
 
@@ -81,6 +104,14 @@ impl Grounds {
                 self.by_container.entry(other.clone()).or_default().elsewhere = true;
             }
         }
+    }
+
+    /// Whether a container that no commit has ever named is of an index that somebody has given up: its claim and
+    /// what became of it can share one commit, which shows only the last.
+    pub(super) fn is_of_one_given_up(&self, key: &LrpKey, container: &InstanceGuid) -> bool {
+        let is_named = self.named.get(key).is_some_and(|named| named.contains(container));
+        let fewest = self.fewest.get(&key.process_guid);
+        !is_named && fewest.is_some_and(|fewest| key.index >= *fewest)
     }
 
     pub(super) fn of(&self, container: &InstanceGuid) -> Ground {

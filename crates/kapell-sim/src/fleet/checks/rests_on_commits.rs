@@ -47,6 +47,7 @@ impl Check for RestsOnCommits {
         }
         if let Fact::StopSent { host, cell, key, container, .. } = fact
             && self.grounds.of(container) == Ground::default()
+            && !self.grounds.is_of_one_given_up(key, container)
         {
             return Err(format!("host {host} stops {key} ({container}) on {cell} for no reason"));
         }
