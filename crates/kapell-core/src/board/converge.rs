@@ -220,9 +220,9 @@ impl<'a> Walk<'a> {
 
     /// Whether somebody vouches that nobody wants it.
     fn is_known_extra(&self, lrp: &ActualLrp) -> bool {
-        let is_fresh = self.pass.fresh.contains(&lrp.domain)
-            || self.pass.settings.planted.has(Flaw::StaleDomainStops);
-        is_fresh && !self.records.is_forgotten(&lrp.process_guid)
+        let is_known =
+            self.pass.fresh.contains(&lrp.domain) && !self.records.is_forgotten(&lrp.process_guid);
+        is_known || self.pass.settings.planted.has(Flaw::StaleDomainStops)
     }
 
     fn twin(&self, twin: &ActualLrp) -> Option<Request> {
