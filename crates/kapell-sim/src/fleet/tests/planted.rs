@@ -78,7 +78,7 @@ fn caught(flaw: Flaw) {
     panic!("{flaw:?} is in {} worlds, and no rule has noticed", seeds(flaw));
 }
 
-macro_rules! caught {
+macro_rules! on_each_flaw {
     ($($name:ident: $flaw:ident,)*) => {
         $(
             #[test]
@@ -95,7 +95,7 @@ macro_rules! caught {
     };
 }
 
-caught! {
+on_each_flaw! {
     effects_before_their_commit_are_caught: EffectsBeforeCommit,
     answers_before_their_commit_are_caught: AnswersBeforeCommit,
     a_commit_without_a_fence_is_caught: UnfencedCommit,
