@@ -160,7 +160,9 @@ impl Duty {
                 "a start is asked for once more; after `pending_task` it becomes COMPLETED and failed"
             }
             Self::DeleteOldTask => "the record is removed",
-            Self::ResolveTask => "COMPLETED becomes RESOLVING and the callback is called",
+            Self::ResolveTask => {
+                "the callback is called when its turn comes, and COMPLETED becomes RESOLVING"
+            }
             Self::DemoteTask => {
                 "RESOLVING becomes COMPLETED, to be resolved once more; past `completed_task` the record is removed"
             }

@@ -41,6 +41,9 @@ pub enum Corrupt {
     Short,
     #[error("it is of kind {kind}, version {version}, which this program does not know")]
     Unknown { kind: u8, version: u8 },
+    /// Not for this program to judge: to the one that wrote it, it is a good record.
+    #[error("it is of version {version}: a newer version of kapell wrote it")]
+    Newer { version: u8 },
     #[error("{0}")]
     Garbled(String),
     #[error("its key is another one")]
@@ -156,7 +159,7 @@ impl Record {
             (INSTANCE | EVACUATING, OBJECT) => Self::Actual(parse(body)?),
             (TASK, OBJECT) => Self::Task(parse(body)?),
             (DOMAIN, OBJECT) => Self::Domain(parse(body)?),
-            (kind, version) => return Err(Corrupt::Unknown { kind, version }),
+            (kind, version) => return Err(unknown(key, kind, version)),
         };
         if record.key().encode() != key {
             return Err(Corrupt::Misplaced);
@@ -183,6 +186,20 @@ impl Record {
             Self::Domain(fresh) => fresh.domain = names.share(fresh.domain.as_str()).into(),
         }
         self
+    }
+}
+
+fn unknown(key: &[u8], kind: u8, version: u8) -> Corrupt {
+    let newest = match kind {
+        INSTANCE | EVACUATING => Some(ROW),
+        DESIRED | TASK | DOMAIN => Some(OBJECT),
+        _ => None,
+    };
+    let in_place = key.first() == Some(&kind);
+    if in_place && newest.is_some_and(|newest| version > newest) {
+        Corrupt::Newer { version }
+    } else {
+        Corrupt::Unknown { kind, version }
     }
 }
 

@@ -94,7 +94,7 @@ pub enum Request {
         task_guid: TaskGuid,
         cell_id: CellId,
     },
-    /// Resolves a COMPLETED task again, deletes an old one, demotes a stuck RESOLVING one.
+    /// Has a COMPLETED task called back for, deletes an old one, demotes a stuck RESOLVING one.
     KickCompletedTask {
         task_guid: TaskGuid,
     },
@@ -286,8 +286,12 @@ pub enum Effect {
     },
     /// Ask the board itself to go on.
     Next(Request),
-    /// Call back and then delete.
+    /// Resolve a COMPLETED task when its turn comes, call back and then delete.
     CallBack {
+        task: Box<Task>,
+    },
+    /// It was deleted for its age, and whoever wanted to know was not told.
+    Untold {
         task: Box<Task>,
     },
 }

@@ -1,21 +1,20 @@
 //! Tells whoever wanted to know that a task is complete, and then deletes the task.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kapell_core::board::{Request, Task, TaskGuid};
+use kapell_core::board::{Reply, Request, Task, TaskState};
+use kapell_core::planted::Flaw;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 
 use super::handle::Board;
 use super::meters::Meters;
+use super::receivers::{Due, Receivers};
 
-/// How many calls are made at once.
-const AT_ONCE: usize = 16;
-/// How many may wait. Convergence calls again what found no place.
+/// How many may come in at once. Convergence asks again for what found no place.
 pub(super) const WAITING: usize = 4096;
 const TRIES: u32 = 3;
 /// All tries together end before convergence takes a task for stuck.
@@ -90,51 +89,81 @@ pub(super) async fn run(
     callbacks: Arc<dyn Callbacks>,
     mut asked: mpsc::Receiver<Box<Task>>,
 ) {
-    let mut calls: JoinSet<TaskGuid> = JoinSet::new();
-    let mut under_way = BTreeSet::new();
+    let mut receivers = Receivers::default();
+    let mut calls: JoinSet<()> = JoinSet::new();
+    let mut under_way: Vec<(Id, Due)> = Vec::new();
     loop {
+        while let Some(due) = receivers.next() {
+            let (board, callbacks, it) = (board.clone(), Arc::clone(&callbacks), due.clone());
+            let call = calls.spawn(async move { serve(&board, callbacks.as_ref(), &it).await });
+            under_way.push((call.id(), due));
+        }
         tokio::select! {
             biased;
-            Some(done) = calls.join_next() => {
-                if let Ok(guid) = done {
-                    under_way.remove(&guid);
-                }
-            }
-            task = asked.recv(), if calls.len() < AT_ONCE => {
-                let Some(task) = task else { return };
-                // One that had to wait may have been resolved by another call meanwhile.
-                let waits = board.may_act() && version(&board, &task) == Some(task.version);
-                if !waits || !under_way.insert(task.guid().clone()) {
-                    continue;
-                }
-                let (board, callbacks) = (board.clone(), Arc::clone(&callbacks));
-                calls.spawn(async move {
-                    let outcome = call(&board, callbacks.as_ref(), &task).await;
-                    settle(&board, &task, outcome).await;
-                    task.guid().clone()
+            Some(done) = calls.join_next_with_id() => {
+                let id = done.map_or_else(|error| error.id(), |(id, ())| id);
+                under_way.retain(|(of, due)| {
+                    if *of == id {
+                        receivers.done(due);
+                    }
+                    *of != id
                 });
+            }
+            task = asked.recv() => {
+                let Some(task) = task else { return };
+                receivers.add(Due::of(&task), |due| state(&board, due).is_some());
             }
         }
     }
 }
 
-/// At which version a task stands now; another task of its name does not count.
-fn version(board: &Board, task: &Task) -> Option<u64> {
-    let same = |stands: &&Task| stands.instance_guid == task.instance_guid;
-    board.look(task.guid().as_str(), |records| {
-        records.tasks.get(task.guid()).filter(same).map(|stands| stands.version)
+/// Calls for a task, if it is still to be called for.
+async fn serve(board: &Board, callbacks: &dyn Callbacks, due: &Due) {
+    let Some(task) = resolve(board, due).await else { return };
+    let outcome = call(board, callbacks, &task).await;
+    settle(board, due, outcome).await;
+}
+
+/// Sets it to RESOLVING: whoever does that may call, and nobody else.
+async fn resolve(board: &Board, due: &Due) -> Option<Box<Task>> {
+    let completed = state(board, due) == Some(TaskState::Completed);
+    if !completed || !board.may_act() {
+        return None;
+    }
+    let task_guid = due.task_guid.clone();
+    if board.settings().planted.has(Flaw::TwoCallers) {
+        let task = board.look(task_guid.as_str(), |it| it.tasks.get(&task_guid).cloned());
+        return task.map(Box::new);
+    }
+    match board.ask_inside(Request::ResolveTask { task_guid }).await {
+        Ok(Ok(Reply::Task { task, .. })) => Some(task).filter(|_| board.may_act()),
+        // Somebody deletes it, or the seat is lost and the next leader finds it.
+        Ok(Ok(_) | Err(_)) | Err(_) => None,
+    }
+}
+
+/// How a task stands now; another task of its name does not count.
+fn state(board: &Board, due: &Due) -> Option<TaskState> {
+    let same = |stands: &&Task| stands.instance_guid == due.instance_guid;
+    board.look(due.task_guid.as_str(), |records| {
+        records.tasks.get(&due.task_guid).filter(same).map(|stands| stands.state)
     })
 }
 
 /// Deletes a task whose call went well, and waits for that. What is not resolved stays RESOLVING:
 /// convergence gives it another chance.
-async fn settle(board: &Board, task: &Task, outcome: Result<(), String>) {
-    let task_guid = task.guid().clone();
+async fn settle(board: &Board, due: &Due, outcome: Result<(), String>) {
+    let task_guid = due.task_guid.clone();
     match outcome {
         Ok(()) => {
             Meters::add(&board.meters().callbacks_done, 1);
-            if version(board, task).is_some() {
-                // No answer: the seat is lost, and the next leader finds it.
+            // No answer: the seat is lost, and the next leader finds it.
+            if state(board, due) == Some(TaskState::Completed) {
+                // So slow was the store that convergence has taken it for stuck.
+                let resolve = Request::ResolveTask { task_guid: task_guid.clone() };
+                drop(board.ask_inside(resolve).await);
+            }
+            if state(board, due).is_some() {
                 drop(board.ask_inside(Request::DeleteTask { task_guid }).await);
             }
         }
@@ -143,4 +172,11 @@ async fn settle(board: &Board, task: &Task, outcome: Result<(), String>) {
             tracing::warn!(%task_guid, why, "the completion callback failed");
         }
     }
+}
+
+/// Tells of a task that was deleted before anybody could be told of it.
+pub(super) fn untold(board: &Board, task: &Task) {
+    let (task_guid, url) = (task.guid(), &task.definition.completion_callback_url);
+    Meters::add(&board.meters().callbacks_untold, 1);
+    tracing::warn!(%task_guid, url, "a task grew too old and is deleted: nobody was told of it");
 }

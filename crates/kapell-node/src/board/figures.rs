@@ -120,6 +120,7 @@ impl Board {
             ("kapell_cell_orders_failed_total", &meters.orders_failed, "Orders that did not reach a cell."),
             ("kapell_callbacks_total", &meters.callbacks_done, "Completion callbacks that resolved a task."),
             ("kapell_callbacks_failed_total", &meters.callbacks_failed, "Completion callbacks given up for now."),
+            ("kapell_callbacks_untold_total", &meters.callbacks_untold, "Tasks deleted for their age whose completion callback never worked."),
             ("kapell_auction_rounds_total", &meters.rounds, "Rounds of the auctioneer."),
             ("kapell_auction_placed_total", &meters.placed, "Work that cells took."),
             ("kapell_auction_failed_total", &meters.not_placed, "Work that fitted nowhere, once a try."),

@@ -10,12 +10,13 @@ use kapell_core::board::{
     ActualLrp, CellId, CellPresence, Effect, Event, InstanceGuid, LrpKey, Records, Refusal, Reply,
     Request, Resources, Settings, Task, TaskGuid, TaskState, shard_of,
 };
-use kapell_core::seams::{Clock, Ids};
+use kapell_core::seams::{Clock, Ids, Timestamp};
 use kapell_core::seat::Epoch;
 use kapell_store::model::SHARDS;
 use tokio::sync::{mpsc, oneshot};
 
 use super::alarm::Alarm;
+use super::callback;
 use super::hub::{EventId, Hub, Subscription};
 use super::lanes::{Answer, Asked, Door};
 use super::meters::Meters;
@@ -94,6 +95,11 @@ impl Board {
 
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+
+    /// The time by which it decides, which goes on when the clock on the wall jumps.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.wall()
     }
 
     /// Whether its leader still leads. Who does not shows nothing and decides nothing.
@@ -301,6 +307,7 @@ impl Board {
                     Meters::add(&self.shared.meters.callbacks_failed, 1);
                 }
             }
+            Effect::Untold { task } => callback::untold(self, &task),
         }
     }
 

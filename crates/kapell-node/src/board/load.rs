@@ -1,20 +1,23 @@
 //! Reads the board from its store. The fences are raised: nobody writes behind the scan.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kapell_core::board::Gathering;
 use kapell_core::board::aside::{Aside, SetAside, admit};
 use kapell_core::board::ids::Names;
+use kapell_core::board::record::Corrupt;
 use kapell_core::board::time::settle_in;
+use kapell_core::board::{Gathering, Record, Records};
 use kapell_core::causes::chain;
 use kapell_core::seams::Timestamp;
 use kapell_store::Error;
-use kapell_store::model::{Fence, Item, Key, Page, SHARDS, Shard};
+use kapell_store::model::{Fence, Item, Key, Limits, Page, SHARDS, Shard};
 use tokio::task::JoinSet;
 
 use super::pruning;
 use super::sheet::Sheet;
+use crate::conductor::Failure;
 use crate::elections::Tenure;
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -34,10 +37,10 @@ pub(super) async fn load(
     tenure: &Tenure,
     fences: &[Fence],
     now: Timestamp,
-) -> Result<Loaded, String> {
+) -> Result<Loaded, Failure> {
     if fences.len() != usize::from(SHARDS) {
         let is = fences.len();
-        return Err(format!("the store has fences for {is} shards, and not for {SHARDS}"));
+        return Err(format!("the store has fences for {is} shards, and not for {SHARDS}").into());
     }
     let mut shards = JoinSet::new();
     for (shard, fence) in Shard::all(tenure.seat()).zip(fences.iter().copied()) {
@@ -59,20 +62,69 @@ async fn load_one(
     shard: Shard,
     fence: Fence,
     now: Timestamp,
-) -> Result<(Sheet, Fence), String> {
+) -> Result<(Sheet, Fence), Failure> {
     let found = read(tenure, shard, now).await.map_err(|error| {
         format!("shard {shard} of the board could not be read: {}", chain(&error))
     })?;
+    if let Some(refusal) = found.newer {
+        return Err(Failure::Lasting(refusal));
+    }
     let fence = pruning::set_aside(tenure, shard, fence, found.bad).await?;
-    Ok((Sheet::new(found.records.end(), found.aside), fence))
+    let mut records = found.records.end();
+    let (back, aside) = returning(found.aside, &records, tenure.store().limits());
+    let mut items = Vec::with_capacity(back.len());
+    for (item, mut record) in back {
+        tracing::info!(%shard, key = %item.key, "set aside before, and can be read now: put back");
+        settle_in(&mut record, now);
+        records.put(record);
+        items.push(item);
+    }
+    let fence = pruning::put_back(tenure, shard, fence, items).await?;
+    Ok((Sheet::new(records, aside), fence))
+}
+
+/// Something that lies aside, now or from now on.
+#[derive(Debug)]
+struct Lying {
+    what: SetAside,
+    /// Where it belongs.
+    at: Vec<u8>,
+    /// It lies there already, and is a record to this program.
+    readable: Option<(Item, Record)>,
 }
 
 #[derive(Debug, Default)]
 struct Found {
     records: Gathering,
-    /// All that is no record: what others have set aside, and what is to be.
-    aside: Vec<SetAside>,
+    /// All that is no record, what was set aside last being last: the prefix of what lies aside
+    /// comes before all kinds of records.
+    aside: Vec<Lying>,
     bad: Vec<Item>,
+    /// What a newer version of kapell wrote is not for us to lead.
+    newer: Option<String>,
+}
+
+/// Which can be put back, and what stays aside. Of those with one key only what was set aside last
+/// counts, and nothing is put in the place of what stands.
+fn returning(
+    aside: Vec<Lying>,
+    records: &Records,
+    limits: Limits,
+) -> (Vec<(Item, Record)>, Vec<SetAside>) {
+    let (mut back, mut stays, mut later) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for lying in aside.into_iter().rev() {
+        let last = later.insert(lying.at);
+        let free = |(_, record): &(Item, Record)| last && records.get(&record.key()).is_none();
+        let fits = |(item, _): &(Item, Record)| {
+            item.value.len() + 2 * item.key.as_bytes().len() <= limits.commit_bytes
+        };
+        match lying.readable.filter(free).filter(fits) {
+            Some(readable) => back.push(readable),
+            None => stays.push(lying.what),
+        }
+    }
+    stays.reverse();
+    (back, stays)
 }
 
 async fn read(tenure: &Tenure, shard: Shard, now: Timestamp) -> Result<Found, Error> {
@@ -83,27 +135,46 @@ async fn read(tenure: &Tenure, shard: Shard, now: Timestamp) -> Result<Found, Er
         let page = page(tenure, shard, after.as_ref()).await?;
         after = page.items.last().map(|item| item.key.clone());
         for item in page.items {
-            let key = item.key.as_bytes();
-            let set_aside = Aside::decode(key).map(|aside| aside.key);
-            let at = set_aside.unwrap_or(key);
-            match (admit(at, &item.value, (shard.number, SHARDS), &mut names), set_aside) {
-                (Ok(mut record), None) => {
-                    settle_in(&mut record, now);
-                    found.records.add(record);
-                }
-                (read, Some(at)) => found.aside.push(SetAside::new(at, read.err().as_ref())),
-                (Err(why), None) => {
-                    if found.bad.len() < NAMED {
-                        let key = &item.key;
-                        tracing::warn!(%shard, %key, %why, "no record of the board: set aside");
-                    }
-                    found.aside.push(SetAside::new(at, Some(&why)));
-                    found.bad.push(item);
-                }
-            }
+            found.take(shard, item, now, &mut names);
         }
-        if !page.more || after.is_none() {
+        if found.newer.is_some() || !page.more || after.is_none() {
             return Ok(found);
+        }
+    }
+}
+
+impl Found {
+    fn take(&mut self, shard: Shard, item: Item, now: Timestamp, names: &mut Names) {
+        let key = item.key.as_bytes();
+        let set_aside = Aside::decode(key).map(|aside| aside.key);
+        let at = set_aside.unwrap_or(key);
+        let read = admit(at, &item.value, (shard.number, SHARDS), names);
+        match (read, set_aside) {
+            (Ok(mut record), None) => {
+                settle_in(&mut record, now);
+                self.records.add(record);
+            }
+            (read, Some(at)) => {
+                let (what, at) = (SetAside::new(at, read.as_ref().err()), at.to_vec());
+                let readable = read.ok().map(|record| (item, record));
+                self.aside.push(Lying { what, at, readable });
+            }
+            (Err(why @ Corrupt::Newer { .. }), None) => {
+                let key = &item.key;
+                self.newer = Some(format!(
+                    "record `{key}` in shard {shard} of the board cannot be led by this program: \
+                     {why}; run that version here, or restore a backup from before it"
+                ));
+            }
+            (Err(why), None) => {
+                if self.bad.len() < NAMED {
+                    let key = &item.key;
+                    tracing::warn!(%shard, %key, %why, "no record of the board: set aside");
+                }
+                let (what, at) = (SetAside::new(at, Some(&why)), at.to_vec());
+                self.aside.push(Lying { what, at, readable: None });
+                self.bad.push(item);
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) struct Meters {
     pub(crate) orders_failed: AtomicU64,
     pub(crate) callbacks_done: AtomicU64,
     pub(crate) callbacks_failed: AtomicU64,
+    pub(crate) callbacks_untold: AtomicU64,
     pub(crate) rounds: AtomicU64,
     pub(crate) placed: AtomicU64,
     pub(crate) not_placed: AtomicU64,

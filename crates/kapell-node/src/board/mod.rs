@@ -20,6 +20,7 @@ mod orders;
 mod plan;
 mod presence;
 mod pruning;
+mod receivers;
 mod reports;
 mod service;
 mod sheet;

@@ -7,6 +7,10 @@ use std::time::Duration;
 use kapell_core::board::{CellId, CellPresence};
 use kapell_core::seams::Moment;
 
+/// How often somebody is waited for once more without having been heard of in between: a host that
+/// is always late loses who is gone all the same.
+const CHANCES: u32 = 2;
+
 #[derive(Debug)]
 pub(super) struct Presences {
     ttl: Duration,
@@ -21,12 +25,16 @@ struct Cells {
     gone: BTreeSet<CellId>,
     /// Until then every cell that a record names counts as present unless it is gone.
     grace_until: Moment,
+    /// How often that was put off.
+    put_off: u32,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Heard {
     pub(super) presence: CellPresence,
     pub(super) at: Moment,
+    /// How often it was waited for once more since then.
+    forgiven: u32,
 }
 
 impl Heard {
@@ -53,6 +61,7 @@ impl Presences {
             awaited,
             gone: BTreeSet::new(),
             grace_until: now.after(ttl),
+            put_off: 0,
         };
         Self { ttl, cells: Mutex::new(cells) }
     }
@@ -73,7 +82,7 @@ impl Presences {
         let id = presence.cell_id.clone();
         let room_now = !presence.evacuating;
         let capacity = presence.capacity;
-        let heard = Heard { presence, at: now };
+        let heard = Heard { presence, at: now, forgiven: 0 };
         let presence = heard.presence.clone();
         Some(match cells.heard.insert(id, heard) {
             None => News { changed: true, room: room_now },
@@ -118,17 +127,24 @@ impl Presences {
         if now >= cells.grace_until {
             lost.extend(std::mem::take(&mut cells.awaited));
         }
+        if now >= cells.grace_until.after(self.ttl) {
+            cells.put_off = 0;
+        }
         cells.gone.extend(lost.iter().cloned());
         lost
     }
 
-    /// Nobody could be heard: everybody has a whole time to live again.
+    /// Nobody could be heard: everybody has a whole time to live again, but not time and again.
     pub(super) fn forgive(&self, now: Moment) {
         let mut cells = self.cells();
-        for heard in cells.heard.values_mut() {
+        for heard in cells.heard.values_mut().filter(|heard| heard.forgiven < CHANCES) {
             heard.at = now;
+            heard.forgiven += 1;
         }
-        cells.grace_until = now.after(self.ttl);
+        if cells.put_off < CHANCES {
+            cells.put_off += 1;
+            cells.grace_until = now.after(self.ttl);
+        }
     }
 
     /// When the next cell may be lost.

@@ -1,4 +1,4 @@
-//! Sets aside what is no record: it is kept, but nobody takes it for one.
+//! Sets aside what is no record, and puts back what is one after all: nothing is destroyed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,43 @@ use crate::elections::Tenure;
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Moves all of it within the shard, and says what the next commit must name.
+/// Sets aside all of it within the shard, and says what the next commit must name.
 pub(super) async fn set_aside(
     tenure: &Tenure,
     shard: Shard,
-    mut fence: Fence,
+    fence: Fence,
     bad: Vec<Item>,
 ) -> Result<Fence, String> {
-    let limits = tenure.store().limits();
     if !bad.is_empty() {
         tracing::warn!(%shard, count = bad.len(), "setting aside what is no record of the board");
     }
-    let mut bad = bad.into_iter().peekable();
-    while bad.peek().is_some() {
-        let ops = next_commit(&mut bad, fence, limits);
+    let to =
+        |key: &[u8], fence: Fence| Aside { epoch: fence.epoch.0, seq: fence.seq, key }.encode();
+    move_all(tenure, shard, fence, bad, to).await
+}
+
+/// Puts what was set aside where it came from, and says what the next commit must name.
+pub(super) async fn put_back(
+    tenure: &Tenure,
+    shard: Shard,
+    fence: Fence,
+    good: Vec<Item>,
+) -> Result<Fence, String> {
+    let to = |key: &[u8], _| Aside::decode(key).map_or(key, |aside| aside.key).to_vec();
+    move_all(tenure, shard, fence, good, to).await
+}
+
+async fn move_all(
+    tenure: &Tenure,
+    shard: Shard,
+    mut fence: Fence,
+    items: Vec<Item>,
+    to: impl Fn(&[u8], Fence) -> Vec<u8>,
+) -> Result<Fence, String> {
+    let limits = tenure.store().limits();
+    let mut items = items.into_iter().peekable();
+    while items.peek().is_some() {
+        let ops = next_commit(&mut items, limits, |key| to(key, fence));
         if !ops.is_empty() {
             fence = commit(tenure, shard, fence, &ops).await?;
         }
@@ -35,25 +58,25 @@ pub(super) async fn set_aside(
 /// As many moves as go into one commit. What the store would not take at its new place stays
 /// where it is: nobody takes it for a record there either.
 fn next_commit(
-    bad: &mut std::iter::Peekable<impl Iterator<Item = Item>>,
-    fence: Fence,
+    items: &mut std::iter::Peekable<impl Iterator<Item = Item>>,
     limits: Limits,
+    to: impl Fn(&[u8]) -> Vec<u8>,
 ) -> Vec<Op> {
     let mut ops = Vec::new();
     let mut bytes = 0;
-    while let Some(item) = bad.peek() {
+    while let Some(item) = items.peek() {
         let key = item.key.as_bytes();
-        let to = Aside { epoch: fence.epoch.0, seq: fence.seq, key }.encode();
+        let to = to(key);
         let size = to.len() + item.value.len() + key.len();
         if to.len() > limits.key_bytes || size > limits.commit_bytes {
-            bad.next();
+            items.next();
             continue;
         }
         if ops.len() + 2 > limits.commit_ops || bytes + size > limits.commit_bytes {
             break;
         }
         bytes += size;
-        if let Some(item) = bad.next() {
+        if let Some(item) = items.next() {
             ops.extend([Op::Put(Key::new(to), item.value), Op::Delete(item.key)]);
         }
     }
@@ -75,7 +98,7 @@ async fn commit(tenure: &Tenure, shard: Shard, fence: Fence, ops: &[Op]) -> Resu
             }
             Err(error) if error.may_pass() && tenure.may_act() => {
                 let error = chain(&error);
-                tracing::warn!(%shard, error, "setting records aside failed; trying again");
+                tracing::warn!(%shard, error, "moving records failed; trying again");
                 tokio::time::sleep(PAUSE).await;
                 if !tenure.may_act() {
                     return Err(failed("this host may not act any more"));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;
-use kapell_core::board::{ActualState, CellId, Settings, Task, TaskState};
+use kapell_core::board::{ActualState, CellId, Effect, Settings, Task, TaskState};
 use kapell_core::planted::Flaw;
 use kapell_core::seams::{Clock, Ids, Moment};
 use kapell_store::model::Shard;
@@ -28,7 +28,7 @@ use super::steady::Steady;
 use super::trouble::Trouble;
 use super::{convergence, watcher};
 use crate::auctioneer::{self, Start, Starts};
-use crate::conductor::{Running, Service, Stage};
+use crate::conductor::{Failure, Running, Service, Stage};
 use crate::elections::Tenure;
 use crate::link::CellLink;
 
@@ -130,7 +130,8 @@ fn until(
 }
 
 /// What the leader before us may have asked for in vain is asked for again: whatever was
-/// placed after all claims what it has, and the second try finds nothing to do.
+/// placed after all claims what it has, and the second try finds nothing to do. Calls that
+/// waited for their turn there wait here now.
 fn start_again(board: &Board) {
     board.look_at_all(|records| {
         for lrp in records.instances_as(ActualState::Unclaimed) {
@@ -138,6 +139,12 @@ fn start_again(board: &Board) {
         }
         for guid in records.tasks_as(TaskState::Pending) {
             board.starts().add(Start::Task(guid.clone()));
+        }
+        for guid in records.tasks_as(TaskState::Completed) {
+            let wants = |task: &&Task| !task.definition.completion_callback_url.is_empty();
+            if let Some(task) = records.tasks.get(guid).filter(wants) {
+                board.perform(Effect::CallBack { task: Box::new(task.clone()) });
+            }
         }
     });
 }
@@ -148,7 +155,7 @@ impl Service for BoardService {
         "board"
     }
 
-    async fn start(&self, stage: Stage) -> Result<Running, String> {
+    async fn start(&self, stage: Stage) -> Result<Running, Failure> {
         let clock = Arc::new(Steady::new(Arc::clone(&self.parts.clock)));
         let Loaded { sheets, fences } = load(&stage.tenure, &stage.fences, clock.wall()).await?;
         let stage = Stage { fences, ..stage };

@@ -24,7 +24,6 @@ pub(super) async fn run(board: Board) {
         if late > LATE {
             tracing::warn!(?late, "this host was asleep: waiting for all cells once more");
             board.presences().forgive(woken);
-            continue;
         }
         if std::mem::replace(&mut awaiting, board.awaits_cells()) && !awaiting {
             // What waited for cells to come need not wait any longer.

@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use killer::{DeadMan, NoKiller};
 pub use problem::{Problem, ProblemSignal};
-pub use service::{Running, Service, Stage};
+pub use service::{Failure, Running, Service, Stage};
 pub use tasks::{Task, Tasks, TokioTasks};
 pub use trace::{LogTrace, Step, Trace};
 
@@ -177,7 +177,7 @@ impl Life {
                 running = service.start(stage) => running,
             };
             let name = service.name();
-            let running = running.map_err(|why| Problem::Service { name, why })?;
+            let running = running.map_err(|failure| Problem::of(name, failure))?;
             let ended = CancellationToken::new();
             let started = Started { stop: stop.clone(), ended: ended.clone() };
             self.services.lock().unwrap_or_else(PoisonError::into_inner).push(started);

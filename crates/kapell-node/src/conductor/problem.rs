@@ -4,6 +4,7 @@ use kapell_core::election::Loss;
 use kapell_core::seat::Epoch;
 use tokio_util::sync::CancellationToken;
 
+use super::service::Failure;
 use crate::elections::Refusal;
 
 /// Why a conductor cannot go on.
@@ -21,6 +22,8 @@ pub enum Problem {
     Unfinished,
     #[error("service `{name}` failed: {why}")]
     Service { name: &'static str, why: String },
+    #[error("service `{name}` cannot run here: {why}")]
+    Unfit { name: &'static str, why: String },
 }
 
 impl Problem {
@@ -33,6 +36,14 @@ impl Problem {
             Self::Store(_) => "store",
             Self::Unfinished => "unfinished_restore",
             Self::Service { .. } => "service",
+            Self::Unfit { .. } => "unfit",
+        }
+    }
+
+    pub(super) fn of(name: &'static str, failure: Failure) -> Self {
+        match failure {
+            Failure::Passing(why) => Self::Service { name, why },
+            Failure::Lasting(why) => Self::Unfit { name, why },
         }
     }
 }

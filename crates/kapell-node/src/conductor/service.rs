@@ -24,7 +24,22 @@ pub trait Service: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Starts, and returns once it can be used. The future may be dropped to give up.
-    async fn start(&self, stage: Stage) -> Result<Running, String>;
+    async fn start(&self, stage: Stage) -> Result<Running, Failure>;
+}
+
+/// Why a service did not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// It may start another time.
+    Passing(String),
+    /// It will not, for as long as nobody does anything about it.
+    Lasting(String),
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self::Passing(why)
+    }
 }
 
 /// A service that runs until its stage says stop, or until it fails.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kapell_core::seams::Clock;
 use kapell_core::seat::Seat;
-use kapell_node::conductor::{Conductor, Parts, Running, Service, Stage, Step, TokioTasks};
+use kapell_node::conductor::{
+    Conductor, Failure, Parts, Running, Service, Stage, Step, TokioTasks,
+};
 use kapell_node::testing::{Member, Speed, Steps, Stores, TokioClock, TtlStorageMock, World};
 use kapell_store::{Store, keys};
 use tokio_util::sync::CancellationToken;
@@ -92,12 +94,12 @@ impl Service for Player {
         self.name
     }
 
-    async fn start(&self, stage: Stage) -> Result<Running, String> {
+    async fn start(&self, stage: Stage) -> Result<Running, Failure> {
         match self.entrance {
             Entrance::AtOnce => {}
             Entrance::Takes(time) => pass(time).await,
             Entrance::Never => std::future::pending().await,
-            Entrance::Fails => return Err("no instrument".to_owned()),
+            Entrance::Fails => return Err("no instrument".to_owned().into()),
         }
         assert!(stage.tenure.may_act(), "services work only while the seat is held");
         assert!(stage.fences.iter().all(|fence| fence.epoch == stage.tenure.epoch()));

@@ -80,7 +80,8 @@ impl Program {
                 Problem::Deposed(_)
                 | Problem::Store(_)
                 | Problem::Unfinished
-                | Problem::Service { .. } => {
+                | Problem::Service { .. }
+                | Problem::Unfit { .. } => {
                     tokio::time::sleep(self.make.lease / 20).await;
                     true
                 }

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kapell_node::conductor::{Running, Service, Stage};
+use kapell_node::conductor::{Failure, Running, Service, Stage};
 use kapell_store::Error;
 use kapell_store::model::{Commit, Fence, Key, Op, Page, Shard};
 use tokio_util::sync::CancellationToken;
@@ -61,7 +61,7 @@ impl Service for Writer {
         "writer"
     }
 
-    async fn start(&self, stage: Stage) -> Result<Running, String> {
+    async fn start(&self, stage: Stage) -> Result<Running, Failure> {
         let mut chance = self.chance.lock().unwrap_or_else(PoisonError::into_inner).fork();
         let staged = self.desk.stage(stage.tenure.seat(), stage.tenure.epoch());
         let mut counters = Vec::new();
@@ -70,14 +70,14 @@ impl Service for Writer {
             let count = loop {
                 match stage.tenure.store().scan(shard, None).await {
                     Ok(page) => break counter_of(&page),
-                    Err(error) if !stage.tenure.may_act() => return Err(error.to_string()),
+                    Err(error) if !stage.tenure.may_act() => return Err(error.to_string().into()),
                     Err(_) => tokio::time::sleep(self.lease / 40).await,
                 }
             };
             counters.push((shard, fence, count));
         }
         if chance.permille(20) && !self.calm.load(Ordering::Relaxed) {
-            return Err("it could not start".to_owned());
+            return Err("it could not start".to_owned().into());
         }
         let manner = match chance.below(10) {
             0..=4 => Manner::Prompt,

@@ -51,7 +51,8 @@ async fn launch_once(parts: &HostParts, chance: &mut Chance) -> bool {
             Problem::Deposed(_)
             | Problem::Store(_)
             | Problem::Unfinished
-            | Problem::Service { .. } => {
+            | Problem::Service { .. }
+            | Problem::Unfit { .. } => {
                 parts.desk.see(Seen::Note(format!("starts over: {problem}")));
                 tokio::time::sleep(LEASE / 20).await;
                 true

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use kapell_node::conductor::{Running, Service, Stage};
+use kapell_node::conductor::{Failure, Running, Service, Stage};
 use tokio_util::sync::CancellationToken;
 
 use super::script::{Act, End, Start, a_while};
@@ -68,12 +68,12 @@ impl Service for Actor {
         "actor"
     }
 
-    async fn start(&self, stage: Stage) -> Result<Running, String> {
+    async fn start(&self, stage: Stage) -> Result<Running, Failure> {
         let up = self.stages.rise(self.at);
         a_while().await;
         match self.act.start {
             Start::Well => {}
-            Start::Fails => return Err("it could not start".to_owned()),
+            Start::Fails => return Err("it could not start".to_owned().into()),
             Start::Never => std::future::pending().await,
         }
         let Self { at, act, .. } = *self;

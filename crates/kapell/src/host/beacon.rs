@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kapell_node::conductor::{Running, Service, Stage};
+use kapell_node::conductor::{Failure, Running, Service, Stage};
 
 use super::face::HostFace;
 
@@ -23,7 +23,7 @@ impl Service for Beacon {
         "beacon"
     }
 
-    async fn start(&self, stage: Stage) -> Result<Running, String> {
+    async fn start(&self, stage: Stage) -> Result<Running, Failure> {
         let (seat, epoch) = (stage.tenure.seat(), stage.tenure.epoch());
         tracing::info!(seat = seat.0, epoch = epoch.0, owner = %stage.tenure.record().owner, "leading");
         self.face.leading(stage.tenure.clone());

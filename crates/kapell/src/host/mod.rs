@@ -243,7 +243,9 @@ impl<'a> Host<'a> {
                         Problem::NotAcquired(Refusal::Store(why)) => bail!("{why}"),
                         Problem::NotAcquired(Refusal::Damaged(why)) => bail!("{why}{RESTORE}"),
                         // Launching again would only use up epochs: it needs a person.
-                        Problem::Unfinished => return Ok(Ending::Problem(problem)),
+                        Problem::Unfinished | Problem::Unfit { .. } => {
+                            return Ok(Ending::Problem(problem));
+                        }
                         _ if self.args.once => return Ok(Ending::Problem(problem)),
                         Problem::Lost(_) => return Ok(Ending::StartOver(problem)),
                         Problem::NotAcquired(_) => {}

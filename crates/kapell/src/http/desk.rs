@@ -6,12 +6,15 @@ use async_trait::async_trait;
 use kapell_api::v1::{CellRecords, CellView, RecordsWanted, Welcome};
 use kapell_core::board::plan::{Plan, Wishes};
 use kapell_core::board::{CellId, CellPresence, Records, Reply, Request, Settings};
+use kapell_core::seams::Timestamp;
 use kapell_node::board::{Board, Declined, EventId, Next, Subscription};
 use kapell_node::link::LinkError;
 
 #[async_trait]
 pub(crate) trait Desk: fmt::Debug + Send + Sync {
     fn settings(&self) -> Settings;
+    /// The time by which the board decides.
+    fn now(&self) -> Timestamp;
     /// Why the store takes no writes, while that is so.
     fn store_trouble(&self) -> Option<String>;
     fn last_event(&self) -> EventId;
@@ -40,6 +43,10 @@ pub(crate) trait Watcher: Send {
 impl Desk for Board {
     fn settings(&self) -> Settings {
         Self::settings(self).clone()
+    }
+
+    fn now(&self) -> Timestamp {
+        Self::now(self)
     }
 
     fn store_trouble(&self) -> Option<String> {

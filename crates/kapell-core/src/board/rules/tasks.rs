@@ -5,7 +5,7 @@ use super::desired::differing;
 use crate::board::actual::InstanceKey;
 use crate::board::ids::{CellId, InstanceGuid, TaskGuid};
 use crate::board::record::{Record, RecordKey};
-use crate::board::request::{Effect, Refusal, Reply, Request};
+use crate::board::request::{Effect, Refusal, Reply};
 use crate::board::settings::Settings;
 use crate::board::task::{Task, TaskDefinition, TaskState};
 use crate::board::{reasons, text, validate};
@@ -138,10 +138,11 @@ impl Step<'_, '_> {
         Ok(shown(self.complete(task, &Outcome::failure(reasons::CANCELLED))))
     }
 
+    /// Whoever gets it to RESOLVING is the only one who may call back or delete.
     pub(super) fn resolve_task(&mut self, guid: &TaskGuid) -> Result<Reply, Refusal> {
         let task = self.task(guid)?;
         match task.state {
-            TaskState::Completed => Ok(shown(self.resolve(task))),
+            TaskState::Completed => Ok(shown(self.step_task(task, TaskState::Resolving))),
             TaskState::Pending | TaskState::Running | TaskState::Resolving => {
                 Err(not_completed(&task))
             }
@@ -200,12 +201,17 @@ impl Step<'_, '_> {
                 let reason = reasons::not_started(task.placement_error.as_deref());
                 self.complete(task, &Outcome::failure(&reason));
             }
-            Some(Kick::Resolve) => drop(self.resolve(task)),
+            Some(Kick::Resolve) => self.call_back(&task),
             Some(Kick::Demote) => {
                 let task = self.step_task(task, TaskState::Completed);
-                self.resolve_next(&task);
+                self.call_back(&task);
             }
-            Some(Kick::Delete) => self.draft.delete(RecordKey::Task(guid.clone())),
+            Some(Kick::Delete) => {
+                self.draft.delete(RecordKey::Task(guid.clone()));
+                if has_callback(&task) {
+                    self.effects.push(Effect::Untold { task: Box::new(task) });
+                }
+            }
         }
     }
 
@@ -228,24 +234,14 @@ impl Step<'_, '_> {
         task.placement_error = None;
         task.first_completed_at = task.first_completed_at.or(Some(self.now));
         let task = self.step_task(task, TaskState::Completed);
-        self.resolve_next(&task);
+        self.call_back(&task);
         task
     }
 
-    fn resolve(&mut self, task: Task) -> Task {
-        let task = self.step_task(task, TaskState::Resolving);
-        if has_callback(&task) {
+    /// It stays COMPLETED until its turn to be called has come.
+    fn call_back(&mut self, task: &Task) {
+        if has_callback(task) {
             self.effects.push(Effect::CallBack { task: Box::new(task.clone()) });
-        }
-        task
-    }
-
-    fn resolve_next(&mut self, task: &Task) {
-        if has_callback(task) && self.settings.planted.has(Flaw::TwoCallers) {
-            self.effects.push(Effect::CallBack { task: Box::new(task.clone()) });
-        } else if has_callback(task) {
-            let resolve = Request::ResolveTask { task_guid: task.guid().clone() };
-            self.effects.push(Effect::Next(resolve));
         }
     }
 

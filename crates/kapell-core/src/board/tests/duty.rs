@@ -58,7 +58,7 @@ fn each_duty_asks_for_what_it_says_and_only_in_its_condition() {
         let name = format!("{:?}", asked[0]);
         let name = name.split([' ', '(']).next().unwrap();
         assert_eq!(name, duty.request(), "{duty}");
-        world.ask(&asked[0]).unwrap();
+        let effects = world.effects(&asked[0]);
         let state = world.instance(0).map(|lrp| lrp.state);
         let task = world.task().map(|task| (task.state, task.failed));
         match duty {
@@ -72,7 +72,10 @@ fn each_duty_asks_for_what_it_says_and_only_in_its_condition() {
             Duty::FailLostTask => assert_eq!(task, Some((TaskState::Completed, true))),
             Duty::StartTaskAgain => assert_eq!(task, Some((TaskState::Pending, false))),
             Duty::DeleteOldTask => assert_eq!(task, None),
-            Duty::ResolveTask => assert_eq!(task, Some((TaskState::Resolving, false))),
+            Duty::ResolveTask => {
+                assert_eq!(task, Some((TaskState::Completed, false)));
+                assert!(matches!(effects[..], [Effect::CallBack { .. }]), "{effects:?}");
+            }
             Duty::DemoteTask => assert_eq!(task, Some((TaskState::Completed, false))),
         }
     }

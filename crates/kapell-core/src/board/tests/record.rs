@@ -73,7 +73,9 @@ fn what_is_no_record_says_why() {
     let lrp = Record::Actual(Box::new(running("a", "x")));
     let (key, value) = (lrp.key().encode(), lrp.encode());
     assert_eq!(why(&key, b"a"), Corrupt::Short);
-    assert_eq!(why(&key, b"a\x09[]"), Corrupt::Unknown { kind: b'a', version: 9 });
+    assert_eq!(why(&key, b"a\x09[]"), Corrupt::Newer { version: 9 });
+    assert_eq!(why(&key, b"a\x00[]"), Corrupt::Unknown { kind: b'a', version: 0 });
+    assert_eq!(why(&key, b"d\x09[]"), Corrupt::Unknown { kind: b'd', version: 9 });
     assert_eq!(why(&key, b"z\x01{}"), Corrupt::Unknown { kind: b'z', version: 1 });
     assert!(matches!(why(&key, &value[..20]), Corrupt::Garbled(_)));
     assert_eq!(why(b"e", &value), Corrupt::Misplaced);

@@ -90,7 +90,8 @@ fn answer(effect: Effect) -> Request {
         },
         Effect::CancelTask { task_guid, .. } => Request::DeleteTask { task_guid },
         Effect::Next(request) => request,
-        Effect::CallBack { task } => Request::DeleteTask { task_guid: task.guid().clone() },
+        Effect::CallBack { task } => Request::ResolveTask { task_guid: task.guid().clone() },
+        Effect::Untold { task } => Request::DeleteTask { task_guid: task.guid().clone() },
     }
 }
 

@@ -174,7 +174,7 @@ impl CellLink for Cells {
     }
 }
 
-/// Answers with these in turn, then with 200.
+/// Answers with these in turn, then with 200. Whose name begins with `hangs` never answers.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     pub(crate) answers: Mutex<Vec<CallbackOutcome>>,
@@ -187,6 +187,9 @@ pub(crate) struct Calls {
 impl Callbacks for Calls {
     async fn call(&self, url: &str, body: &[u8]) -> CallbackOutcome {
         lock(&self.made).push((url.to_owned(), serde_json::from_slice(body).unwrap()));
+        if url.starts_with("http://hangs") {
+            std::future::pending::<()>().await;
+        }
         let slow = *lock(&self.slow);
         if !slow.is_zero() {
             tokio::time::sleep(slow).await; // tidy: allow(sleep) a call takes time

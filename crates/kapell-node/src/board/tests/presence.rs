@@ -118,6 +118,40 @@ async fn a_host_that_slept_waits_for_its_cells_once_more() {
     assert!(is_running(&show));
 }
 
+/// So busy is the machine that every look at the cells comes too late.
+async fn always_late(theatre: &Theatre, seconds: u64) {
+    for _ in 0..seconds {
+        theatre.clock.jump(secs(3));
+        pass(secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_always_late_loses_a_cell_all_the_same() {
+    let theatre = Theatre::new();
+    let show = with_instance(&theatre).await;
+    for _ in 0..30 {
+        show.board.present(presence("c")).unwrap();
+        always_late(&theatre, 2).await;
+    }
+    assert!(is_running(&show), "it said that it is there");
+    always_late(&theatre, 12).await;
+    assert!(!is_running(&show), "it is silent for three times to live");
+    assert_eq!(states(&show), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_that_is_always_late_does_not_wait_for_ever() {
+    let theatre = Theatre::new();
+    with_instance(&theatre).await.close().await;
+    let show = theatre.open().await;
+    always_late(&theatre, 2).await;
+    assert!(is_running(&show));
+    always_late(&theatre, 10).await;
+    assert!(!is_running(&show));
+    assert_eq!(states(&show), []);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cell_is_shown_what_names_it_and_what_it_asks_for() {
     let theatre = Theatre::new();

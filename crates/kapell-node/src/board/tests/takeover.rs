@@ -5,6 +5,7 @@ use kapell_store::model::SHARDS;
 use super::theatre::{
     Show, Theatre, Told, create, definition, desire, pass, presence, secs, set_domain,
 };
+use crate::conductor::Failure;
 use crate::testing::{Call, Fault, eventually};
 
 fn all(show: &Show) -> Vec<Records> {
@@ -72,7 +73,7 @@ async fn what_was_not_unfolded_is_unfolded_by_the_next_leader() {
 async fn a_store_that_needs_a_person_fails_the_start() {
     let theatre = Theatre::new();
     theatre.store.next(Call::Scan, usize::from(SHARDS), Fault::Deny);
-    let why = theatre.try_open().await.unwrap_err();
+    let Err(Failure::Passing(why)) = theatre.try_open().await else { panic!("it is led") };
     assert!(why.contains("could not be read") && why.contains("credentials"), "{why}");
     assert!(theatre.slot.get().is_none());
 }

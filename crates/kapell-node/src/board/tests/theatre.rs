@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use super::fakes::{Calls, Cells, Manner, Told};
 use crate::board::{Board, BoardService, BoardSlot, Callbacks, Declined, Parts};
-use crate::conductor::{Service as _, Stage};
+use crate::conductor::{Failure, Service as _, Stage};
 use crate::elections::{Standing, Tenure};
 use crate::link::CellLink;
 use crate::testing::{Faulty, TokioClock};
@@ -151,7 +151,7 @@ impl Theatre {
         self.try_open().await.unwrap()
     }
 
-    pub(crate) async fn try_open(&self) -> Result<Show, String> {
+    pub(crate) async fn try_open(&self) -> Result<Show, Failure> {
         let epoch = Epoch(self.epoch.fetch_add(1, Ordering::SeqCst) + 1);
         let Raise::Done(fences) = self.mem.raise(SEAT, epoch).await.unwrap() else {
             panic!("somebody has a higher epoch")

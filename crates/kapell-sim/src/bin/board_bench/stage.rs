@@ -138,7 +138,8 @@ impl Show {
         });
         let stop = CancellationToken::new();
         let stage = Stage { tenure, fences, stop: stop.clone() };
-        let service = service.start(stage).await.map_err(anyhow::Error::msg)?;
+        let service =
+            service.start(stage).await.map_err(|failure| anyhow::anyhow!("{failure:?}"))?;
         let mut running = JoinSet::new();
         running.spawn(service.0);
         let board = slot.get().context("it is shown")?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use kapell_core::seat::Seat;
 use kapell_node::conductor::{
-    Conductor, NoKiller, Parts, Running, Service, Stage, Step, TokioTasks, Trace,
+    Conductor, Failure, NoKiller, Parts, Running, Service, Stage, Step, TokioTasks, Trace,
 };
 use kapell_node::elections::{self, Leased};
 use kapell_node::system::{SystemClock, SystemIds};
@@ -43,7 +43,7 @@ impl Service for Called {
         "called"
     }
 
-    async fn start(&self, stage: Stage) -> Result<Running, String> {
+    async fn start(&self, stage: Stage) -> Result<Running, Failure> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         Ok(Running::new(async move {
             stage.stop.cancelled().await;

@@ -1,6 +1,11 @@
-use kapell_core::board::{ActualState, Refusal, Reply as BoardReply, Request, TaskState};
+use std::sync::atomic::Ordering;
+
+use kapell_core::board::{
+    ActualState, Freshness, Record, Refusal, Reply as BoardReply, Request, Task, TaskState,
+};
 use kapell_node::board::Declined;
 
+use super::super::desk::Desk as _;
 use super::desk::{lrp, task};
 use super::*;
 
@@ -241,6 +246,22 @@ async fn the_time_to_live_of_a_domain_stands_in_query_or_body() {
     }
     let both = host.send("PUT", "/v1/domains/d?ttl=2m", r#"{"ttl_ms":1500}"#).await;
     assert_eq!(both.problem().0, 400);
+}
+
+/// A board whose time is an hour behind the clock on the wall: what it will do is told by its own.
+#[tokio::test]
+async fn the_time_of_answers_is_that_of_the_board() {
+    let (host, desk) = Host::with_board().await;
+    desk.ahead_ms.store(-3_600_000, Ordering::SeqCst);
+    let now = desk.now();
+    let expires_at = Some(now.after(Duration::from_secs(600)));
+    let fresh = Freshness { domain: "d".into(), expires_at, since: None };
+    desk.records.lock().unwrap().put(Record::Domain(fresh));
+    assert_eq!(host.get("/v1/domains").await.json()[0]["fresh"], true);
+    desk.task(Task { since: now, created_at: now, ..task("t", TaskState::Pending) });
+    let why = host.get("/v1/explain/task/t").await.json();
+    let next = why["next_try_at"].as_i64().unwrap();
+    assert!((now.0..now.0 + 60_000).contains(&next), "{why}");
 }
 
 #[tokio::test]

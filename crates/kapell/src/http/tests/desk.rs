@@ -1,6 +1,7 @@
 //! A board that shows what it is given and answers what it is told.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -10,10 +11,11 @@ use kapell_core::board::{
     ActualLrp, ActualState, CellId, CellPresence, CellState, DesiredLrp, NetInfo, PortMapping,
     Record, Records, Reply, Request, Resources, Settings, Task, TaskState,
 };
-use kapell_core::seams::Timestamp;
+use kapell_core::seams::{Clock as _, Timestamp};
 use kapell_core::seat::Epoch;
 use kapell_node::board::{Declined, EventId, Next};
 use kapell_node::link::LinkError;
+use kapell_node::system::SystemClock;
 
 use super::super::desk::{Desk, Watcher};
 
@@ -28,6 +30,8 @@ pub(super) struct FakeDesk {
     pub(super) events: Mutex<Vec<Next>>,
     pub(super) evacuated: Mutex<Vec<CellId>>,
     pub(super) trouble: Mutex<Option<String>>,
+    /// How far its time is from the clock on the wall.
+    pub(super) ahead_ms: AtomicI64,
     /// How its cells stand when it plans.
     pub(super) states: Mutex<Vec<CellState>>,
 }
@@ -120,6 +124,10 @@ fn id(next: &Next) -> EventId {
 impl Desk for FakeDesk {
     fn settings(&self) -> Settings {
         Settings::default()
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(SystemClock.wall().0 + self.ahead_ms.load(Ordering::SeqCst))
     }
 
     fn store_trouble(&self) -> Option<String> {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
-use kapell_core::seams::{Clock, Ids};
-use kapell_node::system::{SystemClock, SystemIds};
+use kapell_core::seams::Ids;
+use kapell_node::system::SystemIds;
 
 use super::answer::{self, Answer, Problem};
 use super::desk::Desk;
@@ -37,7 +37,6 @@ use upstream::Upstream;
 /// What the leader answers.
 pub(super) struct Api {
     tools: Tools,
-    clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     upstream: Arc<Upstream>,
 }
@@ -45,7 +44,7 @@ pub(super) struct Api {
 impl Api {
     pub(super) fn new(tools: Tools) -> Self {
         let upstream = Arc::new(Upstream::new(tools.clone()));
-        Self { tools, clock: Arc::new(SystemClock), ids: Arc::new(SystemIds), upstream }
+        Self { tools, ids: Arc::new(SystemIds), upstream }
     }
 
     pub(super) async fn answer(
@@ -72,7 +71,7 @@ impl Api {
             return Ok(answer::value(StatusCode::OK, &openapi::document()));
         }
         let desk = board().ok_or_else(starting)?;
-        let now = self.clock.wall();
+        let now = desk.now();
         let call = Call { desk, params, query, headers: parts.headers, payload, now };
         self.perform(route.does, call).await
     }
@@ -122,7 +121,7 @@ impl Api {
             return Err(not_allowed("GET, HEAD"));
         }
         let desk = board().ok_or_else(starting)?;
-        let page = wanted.render(&*desk, self.clock.wall()).await;
+        let page = wanted.render(&*desk, desk.now()).await;
         page.map(|page| session::html(StatusCode::OK, page)).ok_or_else(|| not_found(path))
     }
 }

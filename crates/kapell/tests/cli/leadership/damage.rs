@@ -5,6 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use kapell_core::board::shard_of;
+use kapell_store::model::SHARDS;
+
 use super::cluster::{Cluster, Kind, free_port};
 use super::direct::{Direct, Records};
 use crate::bench::{Bench, Ran, skip};
@@ -58,6 +61,21 @@ fn refused(cluster: &Cluster) {
     refused(cluster.bench.run(&["store", "copy", &cluster.url, "mem:"]));
     assert!(!cluster.bench.exists("backup") && !cluster.bench.exists("backup.unfinished"));
     assert!(files(&dir) == before, "something was changed");
+}
+
+/// Not once a second either: nothing gets better by that.
+#[test]
+fn a_host_does_not_lead_on_what_a_newer_version_wrote_and_ends() {
+    let cluster = Cluster::new(Kind::File).expect("no server needed");
+    let at = (shard_of("web", SHARDS), b"dweb".to_vec());
+    let records = Records::from([(at, b"d\x02{}".to_vec())]);
+    Direct::open(&cluster.url).fill(1, &records);
+    for epoch in [2, 3] {
+        let ran = host(&cluster, &[]).expect(1);
+        ran.stderr_has("record `dweb`").stderr_has("a newer version of kapell wrote it");
+        let store = Direct::open(&cluster.url);
+        assert_eq!((store.epoch(), store.records()), (epoch, records.clone()));
+    }
 }
 
 #[test]
