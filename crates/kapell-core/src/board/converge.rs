@@ -1,7 +1,7 @@
 //! Convergence: what is found wrong when everything is looked at.
 
-use std::collections::BTreeSet;
 use std::collections::btree_map::Range;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::ops::Bound;
 
@@ -29,7 +29,7 @@ pub fn converge(
     now: Timestamp,
     settings: &Settings,
 ) -> Vec<Request> {
-    let fresh = shards.iter().flat_map(|records| fresh(records, now)).collect();
+    let fresh: Fresh = shards.iter().flat_map(|records| fresh(records, now)).collect();
     let pass = Pass { fresh: &fresh, now, settings };
     let all = |records: &&Records| {
         let gone = records.cells().filter(|cell| !present.contains(*cell)).cloned().collect();
@@ -38,10 +38,39 @@ pub fn converge(
     shards.iter().flat_map(all).collect()
 }
 
+/// Domains that are fresh, and until when; without it, for ever.
+pub type Fresh = BTreeMap<Domain, Option<Timestamp>>;
+
 /// The domains of a shard that are fresh.
-pub fn fresh(records: &Records, now: Timestamp) -> impl Iterator<Item = Domain> {
+pub fn fresh(
+    records: &Records,
+    now: Timestamp,
+) -> impl Iterator<Item = (Domain, Option<Timestamp>)> {
     let fresh = records.domains.values().filter(move |it| it.is_fresh(now));
-    fresh.map(|it| it.domain.clone())
+    fresh.map(|it| (it.domain.clone(), it.expires_at))
+}
+
+/// What cells that are gone held. It is found without looking at anything else.
+pub fn rescues(records: &Records, gone: &BTreeSet<CellId>, settings: &Settings) -> Vec<Request> {
+    let mut found = Vec::new();
+    for cell_id in gone {
+        let is_on_it = |lrp: &ActualLrp| lrp.cell_id.as_ref() == Some(cell_id);
+        let rescue = |lrp: &ActualLrp| Request::Rescue { key: lrp.key(), cell_id: cell_id.clone() };
+        if !settings.planted.has(Flaw::NoRescue) {
+            found.extend(records.instances_on(cell_id).map(rescue));
+        }
+        // Rescuing the instance on the same cell removes the twin as well.
+        let is_rescued =
+            |twin: &ActualLrp| records.instances.get(&twin.key()).is_some_and(is_on_it);
+        let twins = records.evacuating_on(cell_id).filter(|twin| !is_rescued(twin));
+        found.extend(twins.map(rescue));
+        let running = records.tasks_on(cell_id).filter(|task| task.state == TaskState::Running);
+        found.extend(running.map(|task| {
+            let task_guid = task.guid().clone();
+            Request::FailLostTask { task_guid, cell_id: cell_id.clone() }
+        }));
+    }
+    found
 }
 
 /// The earliest moment after `now` at which a crashed instance may be restarted, or an evacuating
@@ -54,7 +83,7 @@ pub fn next_due(shards: &[&Records], now: Timestamp, settings: &Settings) -> Opt
 #[derive(Debug, Clone, Copy)]
 pub struct Pass<'a> {
     /// Of all shards.
-    pub fresh: &'a BTreeSet<Domain>,
+    pub fresh: &'a Fresh,
     pub now: Timestamp,
     pub settings: &'a Settings,
 }
@@ -187,7 +216,7 @@ impl<'a> Walk<'a> {
     }
 
     fn instance(
-        &self,
+        &mut self,
         lrp: &ActualLrp,
         desired: Option<&DesiredLrp>,
         is_wanted: bool,
@@ -195,18 +224,17 @@ impl<'a> Walk<'a> {
         if let Some(cell_id) = self.gone(lrp.cell_id.as_ref())
             && !self.pass.settings.planted.has(Flaw::NoRescue)
         {
-            return Some(Request::Rescue { key: lrp.key(), cell_id });
+            let rescue = Request::Rescue { key: lrp.key(), cell_id };
+            if is_wanted || desired.is_some_and(|desired| desired.has_given_up(lrp)) {
+                return Some(rescue);
+            }
+            // It is rescued like any other, and then it is on no cell and only in the way.
+            self.requests.push(rescue);
+            return self.retirement(lrp, desired);
         }
         let (now, settings) = (self.pass.now, self.pass.settings);
         if !is_wanted {
-            let why = if desired.is_some_and(|desired| desired.retiring) {
-                Retirement::Explicit
-            } else if self.is_known_extra(lrp) {
-                Retirement::Converged
-            } else {
-                return None;
-            };
-            return Some(Request::Retire { key: lrp.key(), why });
+            return self.retirement(lrp, desired);
         }
         match lrp.state {
             ActualState::Unclaimed => (now.since(lrp.since) >= settings.stale_unclaimed)
@@ -218,11 +246,25 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether somebody vouches that nobody wants it.
-    fn is_known_extra(&self, lrp: &ActualLrp) -> bool {
-        let is_known =
-            self.pass.fresh.contains(&lrp.domain) && !self.records.is_forgotten(&lrp.process_guid);
-        is_known || self.pass.settings.planted.has(Flaw::StaleDomainStops)
+    fn retirement(&self, lrp: &ActualLrp, desired: Option<&DesiredLrp>) -> Option<Request> {
+        let why = if desired.is_some_and(|desired| desired.has_given_up(lrp)) {
+            Retirement::Explicit
+        } else {
+            self.vouched(lrp)?
+        };
+        Some(Request::Retire { key: lrp.key(), why })
+    }
+
+    /// Whether somebody vouches that nobody wants it, and until when.
+    fn vouched(&self, lrp: &ActualLrp) -> Option<Retirement> {
+        if self.pass.settings.planted.has(Flaw::StaleDomainStops) {
+            return Some(Retirement::Converged { fresh_until: None });
+        }
+        if self.records.is_forgotten(&lrp.process_guid) {
+            return None;
+        }
+        let fresh_until = *self.pass.fresh.get(&lrp.domain)?;
+        Some(Retirement::Converged { fresh_until })
     }
 
     fn twin(&self, twin: &ActualLrp) -> Option<Request> {

@@ -108,6 +108,19 @@ impl DesiredLrp {
     pub const fn wants_this(&self, lrp: &ActualLrp) -> bool {
         self.wants(lrp.index) && lrp.incarnation == self.incarnation
     }
+
+    /// Whether somebody has given this instance up, by scaling down or deleting.
+    pub const fn has_given_up(&self, lrp: &ActualLrp) -> bool {
+        !self.wants_this(lrp) && (self.retiring || lrp.incarnation != self.incarnation)
+    }
+
+    /// Whether the same instances are wanted and given up.
+    pub(super) const fn aims_as(&self, other: &Self) -> bool {
+        self.instances == other.instances
+            && self.incarnation == other.incarnation
+            && self.removing == other.removing
+            && self.retiring == other.retiring
+    }
 }
 
 /// What of a [`DesiredLrp`] may change without restarting anything.

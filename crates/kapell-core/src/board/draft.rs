@@ -10,15 +10,19 @@ use super::record::{Record, RecordKey};
 use super::records::Records;
 use super::task::Task;
 
-fn is_actual_of(
-    record: Option<&Record>,
+fn key_of(lrp: &ActualLrp) -> RecordKey {
+    if lrp.evacuating { RecordKey::Evacuating(lrp.key()) } else { RecordKey::Instance(lrp.key()) }
+}
+
+/// The changes of instances of a process and of their twins.
+fn all_of<'a>(
+    changes: &'a BTreeMap<RecordKey, Option<Record>>,
     guid: &ProcessGuid,
-    is_meant: impl Fn(&ActualLrp) -> bool,
-) -> bool {
-    match record {
-        Some(Record::Actual(lrp)) => lrp.process_guid == *guid && is_meant(lrp),
-        Some(Record::Desired(_) | Record::Task(_) | Record::Domain(_)) | None => false,
-    }
+) -> impl Iterator<Item = (&'a RecordKey, &'a Option<Record>)> {
+    let at = |index| LrpKey { process_guid: guid.clone(), index };
+    let instances = RecordKey::Instance(at(0))..=RecordKey::Instance(at(u32::MAX));
+    let twins = RecordKey::Evacuating(at(0))..=RecordKey::Evacuating(at(u32::MAX));
+    changes.range(instances).chain(changes.range(twins))
 }
 
 /// Changes on top of committed records: those of the group that is being formed, and those of
@@ -28,14 +32,28 @@ pub struct Draft<'a> {
     base: &'a Records,
     group: &'a BTreeMap<RecordKey, Option<Record>>,
     own: BTreeMap<RecordKey, Option<Record>>,
+    /// The keys of `own`, in the order in which they were changed.
+    made: Vec<RecordKey>,
+    /// How many records were looked at.
+    #[cfg(test)]
+    pub(super) looks: std::cell::Cell<usize>,
 }
 
 impl<'a> Draft<'a> {
     pub fn new(base: &'a Records, group: &'a BTreeMap<RecordKey, Option<Record>>) -> Self {
-        Self { base, group, own: BTreeMap::new() }
+        Self {
+            base,
+            group,
+            own: BTreeMap::new(),
+            made: Vec::new(),
+            #[cfg(test)]
+            looks: std::cell::Cell::default(),
+        }
     }
 
     fn changed(&self, key: &RecordKey) -> Option<&Option<Record>> {
+        #[cfg(test)]
+        self.looks.update(|looks| looks + 1);
         self.own.get(key).or_else(|| self.group.get(key))
     }
 
@@ -83,17 +101,12 @@ impl<'a> Draft<'a> {
     pub fn instances_of(&self, guid: &ProcessGuid) -> Vec<ActualLrp> {
         let mut found: BTreeMap<u32, ActualLrp> =
             self.base.instances_of(guid).map(|lrp| (lrp.index, lrp.clone())).collect();
-        for changes in [self.group, &self.own] {
-            for (key, to) in changes {
-                let RecordKey::Instance(key) = key else { continue };
-                if key.process_guid != *guid {
-                    continue;
-                }
-                match to {
-                    Some(Record::Actual(lrp)) => drop(found.insert(key.index, (**lrp).clone())),
-                    Some(Record::Desired(_) | Record::Task(_) | Record::Domain(_)) | None => {
-                        found.remove(&key.index);
-                    }
+        for (key, to) in all_of(self.group, guid).chain(all_of(&self.own, guid)) {
+            let RecordKey::Instance(key) = key else { continue };
+            match to {
+                Some(Record::Actual(lrp)) => drop(found.insert(key.index, (**lrp).clone())),
+                Some(Record::Desired(_) | Record::Task(_) | Record::Domain(_)) | None => {
+                    found.remove(&key.index);
                 }
             }
         }
@@ -101,32 +114,54 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether some instance of a process, or some evacuating twin, is there.
-    pub fn has_any(&self, guid: &ProcessGuid, is_meant: impl Fn(&ActualLrp) -> bool) -> bool {
-        let stands = |lrp: &&ActualLrp| {
-            let key = if lrp.evacuating {
-                RecordKey::Evacuating(lrp.key())
-            } else {
-                RecordKey::Instance(lrp.key())
-            };
-            self.changed(&key).is_none()
+    pub fn has_some(&self, guid: &ProcessGuid) -> bool {
+        self.has_any(guid, |_| true)
+    }
+
+    /// Whether something is there of a process that is not wanted, now that some of it was given up.
+    pub fn has_unwanted(&self, desired: &DesiredLrp) -> bool {
+        let guid = &desired.process_guid;
+        let Some(leaving) = self.base.leaving(desired) else {
+            return self.has_any(guid, |lrp| !desired.wants_this(lrp));
         };
+        // From the end, for they go in order: most often the last one is still there.
+        leaving.iter().rev().any(|leaving| self.changed(&leaving.key(guid)).is_none())
+            || self.has_changed(guid, |lrp| !desired.wants_this(lrp))
+    }
+
+    fn has_any(&self, guid: &ProcessGuid, is_meant: impl Fn(&ActualLrp) -> bool) -> bool {
         let committed = self.base.instances_of(guid).chain(self.base.evacuating_of(guid));
-        let mut own = self.group.iter().filter(|(key, _)| !self.own.contains_key(*key));
-        committed.filter(stands).any(&is_meant)
-            || own.any(|(_, to)| is_actual_of(to.as_ref(), guid, &is_meant))
-            || self.own.values().any(|to| is_actual_of(to.as_ref(), guid, &is_meant))
+        let mut stands = committed.filter(|lrp| self.changed(&key_of(lrp)).is_none());
+        stands.any(&is_meant) || self.has_changed(guid, is_meant)
+    }
+
+    /// Whether one of those that are not committed yet is meant.
+    fn has_changed(&self, guid: &ProcessGuid, is_meant: impl Fn(&ActualLrp) -> bool) -> bool {
+        let mut of_group = all_of(self.group, guid).filter(|(key, _)| !self.own.contains_key(*key));
+        let is_meant = |to: &Option<Record>| match to {
+            Some(Record::Actual(lrp)) => is_meant(lrp),
+            Some(Record::Desired(_) | Record::Task(_) | Record::Domain(_)) | None => false,
+        };
+        of_group.any(|(_, to)| is_meant(to)) || all_of(&self.own, guid).any(|(_, to)| is_meant(to))
     }
 
     pub fn put(&mut self, record: Record) {
-        self.own.insert(record.key(), Some(record));
+        self.change(record.key(), Some(record));
     }
 
     pub fn delete(&mut self, key: RecordKey) {
-        self.own.insert(key, None);
+        self.change(key, None);
     }
 
-    /// What this request changes.
-    pub fn into_changes(self) -> BTreeMap<RecordKey, Option<Record>> {
-        self.own
+    fn change(&mut self, key: RecordKey, to: Option<Record>) {
+        if self.own.insert(key.clone(), to).is_none() {
+            self.made.push(key);
+        }
+    }
+
+    /// What this request changes, in the order in which it was changed.
+    pub fn into_changes(mut self) -> Vec<(RecordKey, Option<Record>)> {
+        let made = self.made.into_iter();
+        made.filter_map(|key| self.own.remove_entry(&key)).collect()
     }
 }

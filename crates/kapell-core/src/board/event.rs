@@ -1,7 +1,5 @@
 //! What changed, for those who watch.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::actual::ActualLrp;
@@ -52,10 +50,12 @@ pub struct Crash {
 
 impl Crash {
     /// The crash that a request reports, if that has changed the record of the instance.
-    pub fn of(request: &Request, changes: &BTreeMap<RecordKey, Option<Record>>) -> Option<Self> {
+    pub fn of(request: &Request, changes: &[(RecordKey, Option<Record>)]) -> Option<Self> {
         let Request::Report { cell_id, report } = request else { return None };
         let Report::Crashed { key, instance_guid, .. } = report else { return None };
-        match changes.get(&RecordKey::Instance(key.clone()))?.as_ref()? {
+        let instance = RecordKey::Instance(key.clone());
+        let (_, after) = changes.iter().find(|(key, _)| *key == instance)?;
+        match after.as_ref()? {
             Record::Actual(lrp) => Some(Self {
                 process_guid: key.process_guid.clone(),
                 index: key.index,

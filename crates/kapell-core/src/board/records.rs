@@ -9,6 +9,7 @@ use super::desired::DesiredLrp;
 use super::domain::Freshness;
 use super::ids::{CellId, Domain, ProcessGuid, TaskGuid};
 use super::index::Index;
+use super::leaving::Leaving;
 use super::record::{Record, RecordKey};
 use super::settings::Settings;
 use super::task::{Task, TaskState};
@@ -53,6 +54,8 @@ pub struct Records {
     index: Index,
     /// Processes of which it is not known any more what is desired.
     forgotten: BTreeSet<ProcessGuid>,
+    /// What is not wanted of processes of which some were given up. Of most processes none are.
+    leaving: BTreeMap<ProcessGuid, BTreeSet<Leaving>>,
 }
 
 /// Records being read from a store. Taken all at once they need less room and time than one
@@ -86,8 +89,14 @@ impl Gathering {
             domains: Table(self.domains.into_iter().collect()),
             index: Index::default(),
             forgotten: BTreeSet::new(),
+            leaving: BTreeMap::new(),
         };
         records.index = records.indexed();
+        let retiring = records.desired.values().filter(|desired| desired.retiring);
+        let retiring: Vec<ProcessGuid> = retiring.map(|it| it.process_guid.clone()).collect();
+        for guid in &retiring {
+            records.gather_leaving(guid);
+        }
         records
     }
 }
@@ -234,15 +243,27 @@ impl Records {
     /// Makes a committed change, and gives back what stood there before.
     pub fn apply(&mut self, key: &RecordKey, to: Option<Record>) -> Option<Record> {
         match to {
-            None => self.remove(key),
+            None => {
+                let before = self.remove(key);
+                self.follow_leaving(key);
+                before
+            }
             Some(Record::Desired(lrp)) => {
                 let guid = lrp.process_guid.clone();
                 self.forgotten.remove(&guid);
                 let before = self.desired.0.insert(guid.clone(), *lrp);
-                self.index.desired(&guid, before.as_ref(), self.desired.get(&guid));
+                let after = self.desired.get(&guid);
+                self.index.desired(&guid, before.as_ref(), after);
+                if !before.as_ref().zip(after).is_some_and(|(one, other)| one.aims_as(other)) {
+                    self.gather_leaving(&guid);
+                }
                 before.map(Box::new).map(Record::Desired)
             }
-            Some(Record::Actual(lrp)) => self.put_actual(*lrp).map(Box::new).map(Record::Actual),
+            Some(Record::Actual(lrp)) => {
+                let before = self.put_actual(*lrp);
+                self.follow_leaving(key);
+                before.map(Box::new).map(Record::Actual)
+            }
             Some(Record::Task(task)) => {
                 let guid = task.guid().clone();
                 let before = self.tasks.0.insert(guid.clone(), *task);
@@ -276,6 +297,42 @@ impl Records {
         self.forgotten.contains(guid)
     }
 
+    /// All that is not wanted of a process, if these very instances are wanted and given up in it.
+    pub(super) fn leaving(&self, desired: &DesiredLrp) -> Option<&BTreeSet<Leaving>> {
+        let stands = self.desired.get(&desired.process_guid)?;
+        let leaving = self.leaving.get(&desired.process_guid)?;
+        stands.aims_as(desired).then_some(leaving)
+    }
+
+    fn gather_leaving(&mut self, guid: &ProcessGuid) {
+        let Some(desired) = self.desired.get(guid).filter(|desired| desired.retiring) else {
+            self.leaving.remove(guid);
+            return;
+        };
+        let all = self.instances_of(guid).chain(self.evacuating_of(guid));
+        let leaving = all.filter(|lrp| !desired.wants_this(lrp)).map(Leaving::of).collect();
+        self.leaving.insert(guid.clone(), leaving);
+    }
+
+    /// A record has changed.
+    fn follow_leaving(&mut self, key: &RecordKey) {
+        let (key, evacuating) = match key {
+            RecordKey::Instance(key) => (key, false),
+            RecordKey::Evacuating(key) => (key, true),
+            RecordKey::Desired(_) | RecordKey::Task(_) | RecordKey::Domain(_) => return,
+        };
+        let Some(leaving) = self.leaving.get_mut(&key.process_guid) else { return };
+        let table = if evacuating { &self.evacuating } else { &self.instances };
+        let desired = self.desired.get(&key.process_guid);
+        let is_wanted = |lrp: &ActualLrp| desired.is_some_and(|desired| desired.wants_this(lrp));
+        let one = Leaving { index: key.index, evacuating };
+        if table.get(key).is_some_and(|lrp| !is_wanted(lrp)) {
+            leaving.insert(one);
+        } else {
+            leaving.remove(&one);
+        }
+    }
+
     fn put_actual(&mut self, mut lrp: ActualLrp) -> Option<ActualLrp> {
         self.index.shared(&mut lrp);
         let table = if lrp.evacuating { &mut self.evacuating } else { &mut self.instances };
@@ -299,6 +356,7 @@ impl Records {
             RecordKey::Desired(guid) => {
                 let before = self.desired.0.remove(guid);
                 self.index.desired(guid, before.as_ref(), None);
+                self.leaving.remove(guid);
                 before.map(Box::new).map(Record::Desired)
             }
             RecordKey::Instance(key) => {

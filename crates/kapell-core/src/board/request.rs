@@ -9,6 +9,7 @@ use super::desired::{DesiredLrp, DesiredUpdate};
 use super::domain::Freshness;
 use super::ids::{CellId, Domain, InstanceGuid, ProcessGuid, TaskGuid};
 use super::task::{Task, TaskDefinition};
+use crate::seams::Timestamp;
 
 /// How many records one request writes at most.
 pub const MOST_RECORDS: usize = 16;
@@ -115,8 +116,9 @@ pub enum Request {
 pub enum Retirement {
     /// Somebody scaled down or deleted: at once, and its evacuating twin with it.
     Explicit,
-    /// Convergence found it in a domain that was fresh. It pays no attention to evacuating twins.
-    Converged,
+    /// Convergence found it in a domain that is fresh until then, or for ever. It pays no attention
+    /// to evacuating twins.
+    Converged { fresh_until: Option<Timestamp> },
 }
 
 /// What a cell tells the board about its own work.

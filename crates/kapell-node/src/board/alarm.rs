@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 pub(super) struct Alarm {
     wanted: Mutex<Wanted>,
     rung: Notify,
+    lost: Notify,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,6 +28,12 @@ impl Alarm {
         self.rung.notify_one();
     }
 
+    /// A cell is lost: what it held cannot wait for the end of a pass either.
+    pub(super) fn cell_lost(&self) {
+        self.lost.notify_one();
+        self.at_once();
+    }
+
     pub(super) fn no_later_than(&self, due: Timestamp) {
         let mut wanted = self.wanted();
         if wanted.due.is_none_or(|at| due < at) {
@@ -37,6 +44,11 @@ impl Alarm {
 
     pub(super) fn look(&self) -> Wanted {
         *self.wanted()
+    }
+
+    /// Waits until a cell is lost, since it was last asked.
+    pub(super) async fn lost(&self) {
+        self.lost.notified().await;
     }
 
     /// Whatever is wanted from now on counts anew.

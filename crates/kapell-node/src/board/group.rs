@@ -10,6 +10,9 @@ use super::lanes::{Answer, Asked};
 
 pub(super) type Changes = BTreeMap<RecordKey, Option<Record>>;
 
+/// What one request changes, in the order in which those who watch are told of it.
+pub(super) type Own = Vec<(RecordKey, Option<Record>)>;
+
 /// A request that is decided and not answered yet.
 #[derive(Debug)]
 pub(super) struct Decided {
@@ -103,13 +106,13 @@ impl Group {
     }
 
     /// Adds the changes of a request, all of them or none, and the crash that they tell of.
-    pub(super) fn join(&mut self, own: Changes, crash: Option<Box<Crash>>) -> Fit {
+    pub(super) fn join(&mut self, own: Own, crash: Option<Box<Crash>>) -> Fit {
         let ops: Vec<Op> = own.iter().map(|(key, to)| op(key, to.as_ref())).collect();
         if let Some(why) = self.refusal(&ops) {
             return Fit::Never(why);
         }
         let replaced: Vec<Option<usize>> =
-            own.keys().zip(&ops).map(|(key, op)| self.place(key, op)).collect();
+            own.iter().zip(&ops).map(|((key, _), op)| self.place(key, op)).collect();
         let (known, known_bytes) = replaced
             .iter()
             .flatten()

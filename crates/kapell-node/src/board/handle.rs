@@ -177,7 +177,7 @@ impl Board {
     pub(super) fn lost(&self, cells: impl IntoIterator<Item = CellId>) {
         let gone = |cell_id| (Event::Cell { cell_id, present: false }, 0);
         self.shared.hub.publish(cells.into_iter().map(gone));
-        self.shared.alarm.at_once();
+        self.shared.alarm.cell_lost();
     }
 
     pub fn cell(&self, cell_id: &CellId) -> Option<CellPresence> {

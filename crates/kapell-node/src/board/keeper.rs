@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::apply;
-use super::group::{Changes, Decided, Fit, Group};
+use super::group::{Decided, Fit, Group, Own};
 use super::handle::{Board, Declined};
 use super::lanes::{Asked, Lanes};
 use super::meters::Meters;
@@ -252,7 +252,7 @@ impl Keeper {
 }
 
 /// Adds what a request changes.
-fn fit(group: &mut Group, own: Changes, asked: &Asked) -> Fit {
+fn fit(group: &mut Group, own: Own, asked: &Asked) -> Fit {
     if own.is_empty() {
         return Fit::Fits;
     }

@@ -16,6 +16,7 @@ mod keeper;
 mod lanes;
 mod load;
 mod meters;
+mod open;
 mod orders;
 mod plan;
 mod presence;

@@ -1,13 +1,16 @@
 //! Orders to cells.
 //!
-//! A stop is said again until the record of the instance is gone: the agent may die before or after it
-//! hears of it. A cancellation is said once, for the cell's poll makes up for it.
+//! A stop is said again until the record of the instance is gone, for the agent may die before or after
+//! it hears of it, or until there is no reason for it any more. A cancellation is said once, for the cell's poll makes up for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kapell_api::v1::{Cancel, Stop};
-use kapell_core::board::{CellId, CellPresence, InstanceGuid, InstanceKey, LrpKey, TaskGuid};
+use kapell_core::board::{
+    CellId, CellPresence, Domain, Ground, InstanceGuid, InstanceKey, LrpKey, TaskGuid,
+};
+use kapell_core::planted::Flaw;
 use kapell_core::seams::Moment;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -56,6 +59,9 @@ pub(super) async fn run(board: Board, mut orders: mpsc::Receiver<Order>) {
             }
             order = orders.recv(), if sent.len() < AT_ONCE => {
                 let Some(order) = order else { return };
+                if !may_send(&board, &order) {
+                    continue;
+                }
                 stops.add(&order, board.clock().now());
                 (order, true)
             }
@@ -135,13 +141,39 @@ impl Stops {
     }
 }
 
-/// Whether the board still has the instance, and nobody wants it again.
+/// Whether the board still has the instance, and a reason to stop it.
 fn is_to_stop(board: &Board, order: &Order) -> bool {
-    let Order::Stop { key, instance } = order else { return false };
-    board.look(key.process_guid.as_str(), |records| {
-        let named = [records.instances.get(key), records.evacuating.get(key)];
-        named.into_iter().flatten().any(|lrp| lrp.is_of(instance) && !records.wants(lrp))
+    match order {
+        Order::Stop { key, instance } => has_reason(board, key, instance).unwrap_or(false),
+        Order::Cancel { .. } => false,
+    }
+}
+
+/// Whether nothing speaks against it: a commit may have taken long, and its reason may be gone.
+fn may_send(board: &Board, order: &Order) -> bool {
+    match order {
+        // The record of a container that runs elsewhere as well is gone by now.
+        Order::Stop { key, instance } => has_reason(board, key, instance).unwrap_or(true),
+        Order::Cancel { .. } => true,
+    }
+}
+
+/// Whether there is a reason to stop a container, if the board still has it.
+fn has_reason(board: &Board, key: &LrpKey, instance: &InstanceKey) -> Option<bool> {
+    let ground = board.look(key.process_guid.as_str(), |records| records.ground(key, instance));
+    Some(match ground? {
+        Ground::None => false,
+        Ground::GivenUp | Ground::Elsewhere => true,
+        Ground::Extra(domain) => is_fresh(board, &domain),
     })
+}
+
+fn is_fresh(board: &Board, domain: &Domain) -> bool {
+    let now = board.clock().wall();
+    let is_fresh = board.look(domain.as_str(), |records| {
+        records.domains.get(domain).is_some_and(|it| it.is_fresh(now))
+    });
+    is_fresh || board.settings().planted.has(Flaw::StaleDomainStops)
 }
 
 async fn send(board: &Board, cell: &CellPresence, order: &Order) -> Result<(), LinkError> {

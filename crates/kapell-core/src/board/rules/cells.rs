@@ -5,7 +5,7 @@ use super::{Origin, Step};
 use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo};
 use crate::board::crash;
 use crate::board::desired::DesiredLrp;
-use crate::board::record::{Record, RecordKey};
+use crate::board::record::Record;
 use crate::board::request::{Effect, Refusal, Request, Retirement};
 use crate::board::text;
 use crate::rep::lrp::is_foreign;
@@ -70,7 +70,7 @@ impl Step<'_, '_> {
         };
         self.put(lrp);
         if let Some(twin) = self.draft.evacuating(key) {
-            self.draft.delete(RecordKey::Evacuating(key.clone()));
+            self.drop_twin(key);
             // Its cell would find out by itself, but not at once.
             if let Some(instance) = twin.instance().filter(|instance| instance != us) {
                 self.effects.push(Effect::Stop { key: key.clone(), instance });
@@ -92,7 +92,6 @@ impl Step<'_, '_> {
             return Err(refused("crash here", lrp));
         }
         let dance = crash::dance(before.as_ref(), self.now, self.settings);
-        let given_up = before.as_ref().is_some_and(|lrp| !self.wants_this(lrp));
         let is_new = before.is_none();
         let after = match before {
             Some(lrp) => stepped(lrp, dance.state, None, self.now),
@@ -105,10 +104,10 @@ impl Step<'_, '_> {
         });
         if is_new {
             self.give_up_earlier(key);
+        } else {
+            self.retire_if_given_up(key);
         }
-        if given_up {
-            self.retire_one(key);
-        } else if dance.state == ActualState::Unclaimed {
+        if dance.state == ActualState::Unclaimed {
             self.start_if_wanted(key);
         }
         Ok(())
@@ -153,7 +152,8 @@ impl Step<'_, '_> {
             }
         }
         self.put(unclaimed(lrp, self.now));
-        self.start_or_retire(key);
+        self.start_if_wanted(key);
+        self.retire_if_given_up(key);
         Ok(())
     }
 }

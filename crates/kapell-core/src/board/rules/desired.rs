@@ -92,7 +92,7 @@ impl Step<'_, '_> {
 
     pub(super) fn remove_desired(&mut self, guid: &ProcessGuid) -> Result<Reply, Refusal> {
         let stands = self.visible(guid).ok_or_else(|| no_desired(guid))?;
-        if self.draft.has_any(guid, |_| true) {
+        if self.draft.has_some(guid) {
             // It stands until they are gone, so that nobody forgets to stop them.
             let version = stands.version + 1;
             let removing = DesiredLrp { removing: true, retiring: true, version, ..stands };
@@ -109,7 +109,7 @@ impl Step<'_, '_> {
         let Some(desired) = self.draft.desired(guid).filter(|desired| desired.retiring) else {
             return;
         };
-        if self.draft.has_any(guid, |lrp| !desired.wants_this(lrp)) {
+        if self.draft.has_unwanted(&desired) {
             return;
         }
         if desired.removing {

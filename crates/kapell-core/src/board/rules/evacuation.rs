@@ -3,7 +3,6 @@
 use super::instances::unclaimed;
 use super::{Origin, Step};
 use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo};
-use crate::board::record::RecordKey;
 use crate::board::request::Refusal;
 use crate::rep::{Action, evacuation as table};
 
@@ -46,7 +45,7 @@ impl Step<'_, '_> {
 
     pub(super) fn remove_evacuating(&mut self, key: &LrpKey, us: &InstanceKey) {
         if self.draft.evacuating(key).is_some_and(|twin| twin.is_of(us)) {
-            self.draft.delete(RecordKey::Evacuating(key.clone()));
+            self.drop_twin(key);
         }
     }
 }

@@ -4,18 +4,24 @@ use super::Step;
 use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey};
 use crate::board::crash;
 use crate::board::ids::CellId;
-use crate::board::record::RecordKey;
 use crate::board::request::{Effect, Retirement};
 use crate::board::text;
 use crate::seams::Timestamp;
 
 impl Step<'_, '_> {
-    /// Stops an instance unless it is desired after all. Whether its domain is fresh, which may lie in
-    /// another shard, was checked by who asks.
+    /// Stops an instance unless it is desired after all, or there is no reason to any more. Whether
+    /// its domain, which may lie in another shard, is fresh and until when, was checked by who asks.
     pub(super) fn retire(&mut self, key: &LrpKey, why: Retirement) {
         let instance = self.draft.instance(key);
         let twin = self.draft.evacuating(key);
-        if instance.as_ref().or(twin.as_ref()).is_some_and(|lrp| self.wants_this(lrp)) {
+        let Some(named) = instance.as_ref().or(twin.as_ref()) else { return };
+        let has_reason = match why {
+            Retirement::Explicit => self.has_given_up(named),
+            Retirement::Converged { fresh_until } => {
+                !self.wants_this(named) && fresh_until.is_none_or(|until| self.now < until)
+            }
+        };
+        if !has_reason {
             return;
         }
         let twin = twin.and_then(|twin| twin.instance());
@@ -37,7 +43,7 @@ impl Step<'_, '_> {
                 }
             }
             // Its cell lets go of it by its own table, once the instance is gone.
-            Retirement::Converged => {}
+            Retirement::Converged { .. } => {}
         }
     }
 
@@ -64,14 +70,14 @@ impl Step<'_, '_> {
     pub(super) fn rescue(&mut self, key: &LrpKey, cell_id: &CellId) {
         let on_it = |lrp: &ActualLrp| lrp.cell_id.as_ref() == Some(cell_id);
         if self.draft.evacuating(key).as_ref().is_some_and(on_it) {
-            self.draft.delete(RecordKey::Evacuating(key.clone()));
+            self.drop_twin(key);
         }
         let Some(lrp) = self.draft.instance(key).filter(on_it) else { return };
-        if self.wants_this(&lrp) {
-            self.put(unclaimed(lrp, self.now));
-            self.effects.push(Effect::Start { key: key.clone() });
-        } else {
+        if self.has_given_up(&lrp) {
             self.drop_instance(key);
+        } else {
+            self.put(unclaimed(lrp, self.now));
+            self.start_if_wanted(key);
         }
     }
 
@@ -89,7 +95,7 @@ impl Step<'_, '_> {
     pub(super) fn expire_evacuating(&mut self, key: &LrpKey) {
         let over = |twin: ActualLrp| twin.expires_at.is_some_and(|at| at <= self.now);
         if self.draft.evacuating(key).is_some_and(over) {
-            self.draft.delete(RecordKey::Evacuating(key.clone()));
+            self.drop_twin(key);
         }
     }
 }

@@ -137,6 +137,17 @@ impl Step<'_, '_> {
         self.draft.desired(&lrp.process_guid).is_some_and(|desired| desired.wants_this(lrp))
     }
 
+    /// Whether somebody has given this very instance up, by scaling down or deleting.
+    fn has_given_up(&self, lrp: &ActualLrp) -> bool {
+        self.draft.desired(&lrp.process_guid).is_some_and(|desired| desired.has_given_up(lrp))
+    }
+
+    /// Removes an evacuating twin, which may be the last of what was given up.
+    fn drop_twin(&mut self, key: &LrpKey) {
+        self.draft.delete(RecordKey::Evacuating(key.clone()));
+        self.settle(&key.process_guid);
+    }
+
     /// Removes an instance, and has another one made if there is to be one.
     fn drop_instance(&mut self, key: &LrpKey) {
         self.draft.delete(RecordKey::Instance(key.clone()));
@@ -154,22 +165,13 @@ impl Step<'_, '_> {
         }
     }
 
-    /// What waits for a start that nobody wants any more is only in the way.
-    fn start_or_retire(&mut self, key: &LrpKey) {
-        if self.draft.instance(key).is_some_and(|lrp| self.wants_this(&lrp)) {
-            self.effects.push(Effect::Start { key: key.clone() });
-        } else {
-            self.retire_one(key);
+    /// What waits for a start after it was given up is only in the way. Of anything else only
+    /// convergence may find that nobody wants it.
+    fn retire_if_given_up(&mut self, key: &LrpKey) {
+        if self.draft.instance(key).is_some_and(|lrp| self.has_given_up(&lrp)) {
+            let why = Retirement::Explicit;
+            self.effects.push(Effect::Next(Request::Retire { key: key.clone(), why }));
         }
-    }
-
-    fn retire_one(&mut self, key: &LrpKey) {
-        if self.draft.evacuating(key).is_some() {
-            // Something of it still runs, and only convergence may find that nobody wants it.
-            return;
-        }
-        let why = Retirement::Explicit;
-        self.effects.push(Effect::Next(Request::Retire { key: key.clone(), why }));
     }
 
     fn put(&mut self, lrp: ActualLrp) {

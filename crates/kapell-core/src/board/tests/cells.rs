@@ -218,15 +218,31 @@ fn a_cell_gives_up_what_never_ran() {
     for lrp in [claimed("b", "x"), running("a", "y"), crashed(4)] {
         refusal(&mut World::desiring(1).with(lrp), unclaim());
     }
-    let mut world = World::new().with(claimed("a", "x"));
+    let mut world = World::giving_up_all_but(0).with(claimed("a", "x"));
     assert_eq!(world.report("a", unclaim()).unwrap().effects, [retire()], "nobody wants it");
 }
 
 #[test]
-fn what_crashes_after_it_was_deleted_goes_even_in_a_domain_that_is_not_fresh() {
+fn what_crashes_after_it_was_given_up_goes_even_in_a_domain_that_is_not_fresh() {
     for lrp in [claimed("a", "x"), running("a", "x")] {
-        let mut world = World::new().with(lrp);
+        let mut world = World::giving_up_all_but(0).with(lrp);
         assert_eq!(world.report("a", crashes()).unwrap().effects, [retire()]);
+    }
+}
+
+/// What is desired may be lost, and then only a fresh domain says that it is not desired.
+#[test]
+fn what_nobody_gave_up_keeps_its_record_whatever_becomes_of_its_container() {
+    for lrp in [claimed("a", "x"), running("a", "x")] {
+        for report in [unclaim(), crashes()] {
+            let mut world = World::new().with(lrp.clone());
+            assert_eq!(world.report("a", report).unwrap().effects, []);
+            assert_eq!(world.instance(0).unwrap().state, ActualState::Unclaimed);
+        }
+        let mut world = World::new().with(lrp);
+        let rescue = Request::Rescue { key: key(0), cell_id: "a".into() };
+        assert_eq!(world.effects(&rescue), []);
+        assert_eq!(world.instance(0).unwrap().state, ActualState::Unclaimed);
     }
 }
 

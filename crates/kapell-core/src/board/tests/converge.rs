@@ -18,7 +18,11 @@ fn fresh(mut world: World, until: Option<Timestamp>) -> World {
 }
 
 fn retire() -> Request {
-    Request::Retire { key: key(0), why: Retirement::Converged }
+    retire_until(None)
+}
+
+fn retire_until(fresh_until: Option<Timestamp>) -> Request {
+    Request::Retire { key: key(0), why: Retirement::Converged { fresh_until } }
 }
 
 fn rescue(cell: &str) -> Request {
@@ -40,6 +44,18 @@ fn instances_of_lost_cells_are_rescued() {
 }
 
 #[test]
+fn what_was_on_a_lost_cell_and_is_extra_is_rescued_and_then_retired_if_its_domain_is_fresh() {
+    let world = World::new().with(running("gone", "x"));
+    assert_eq!(plan(&world), [rescue("gone")]);
+    let mut world = fresh(world, None);
+    assert_eq!(plan(&world), [rescue("gone"), retire()]);
+    for request in plan(&world) {
+        assert_eq!(world.effects(&request), []);
+    }
+    assert_eq!(world.instance(0), None);
+}
+
+#[test]
 fn missing_instances_are_created_from_the_first_that_is_missing() {
     let unfold = |from| Request::Unfold { process_guid: "web".into(), from };
     assert_eq!(plan(&World::desiring(2)), [unfold(0)]);
@@ -55,8 +71,9 @@ fn extra_instances_are_retired_only_in_a_fresh_domain() {
         assert_eq!(plan(&World::desiring(0).with(lrp.clone())), [], "never set");
         let expired = fresh(World::desiring(0).with(lrp.clone()), Some(NOW));
         assert_eq!(plan(&expired), [], "not fresh any more");
-        let vouched = fresh(World::desiring(0).with(lrp.clone()), Some(Timestamp(NOW.0 + 1)));
-        assert_eq!(plan(&vouched), [retire()]);
+        let until = Some(Timestamp(NOW.0 + 1));
+        let vouched = fresh(World::desiring(0).with(lrp.clone()), until);
+        assert_eq!(plan(&vouched), [retire_until(until)]);
         assert_eq!(plan(&fresh(World::new().with(lrp), None)), [retire()]);
     }
 }

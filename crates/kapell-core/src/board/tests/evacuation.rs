@@ -30,6 +30,18 @@ fn an_instance_that_leaves_gets_a_twin_and_is_started_elsewhere() {
     }
 }
 
+/// Whoever follows the changes sees at any moment that it runs.
+#[test]
+fn the_twin_is_there_before_the_instance_is_unclaimed() {
+    let world = World::desiring(1).with(running("a", "x"));
+    let group = std::collections::BTreeMap::new();
+    let mut draft = Draft::new(&world.records, &group);
+    let request = Request::Report { cell_id: "a".into(), report: evacuate() };
+    decide(&mut draft, &request, NOW, &world.settings).unwrap();
+    let keys: Vec<_> = draft.into_changes().into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, [RecordKey::Evacuating(key(0)), RecordKey::Instance(key(0))]);
+}
+
 #[test]
 fn an_instance_that_came_from_an_evacuating_cell_takes_its_twin_over() {
     let mut world = World::desiring(1).with(running("a", "x")).with(twin("b", "y"));

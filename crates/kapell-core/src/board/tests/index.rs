@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::world::*;
-use crate::board::converge::{Pass, Place, converge, fresh, next_due};
+use crate::board::converge::{Pass, Place, converge, fresh, next_due, rescues};
 use crate::board::*;
 use crate::seams::Timestamp;
 
@@ -180,6 +180,28 @@ proptest! {
         let settings = Settings { most_crashes: 6, ..Settings::default() };
         let due = next_due(&[&records], at(now), &settings);
         prop_assert_eq!(due, scanned_due(&records, at(now), &settings));
+    }
+
+    #[test]
+    fn what_lost_cells_held_is_found_as_by_a_pass(records in arb_records(), now in -300..400_i64) {
+        let settings = Settings::default();
+        let present = BTreeSet::from(["a".into()]);
+        let gone = records.cells().filter(|cell| !present.contains(*cell)).cloned().collect();
+        let is_over = |key: &LrpKey| {
+            let twin = records.evacuating.get(key);
+            twin.and_then(|twin| twin.expires_at).is_some_and(|until| until <= at(now))
+        };
+        let mut planned = converge(&[&records], &present, at(now), &settings);
+        planned.retain(|request| matches!(request, Request::Rescue { .. } | Request::FailLostTask { .. }));
+        let found = rescues(&records, &gone, &settings);
+        for request in &planned {
+            prop_assert!(found.contains(request), "{:?}", request);
+        }
+        for request in &found {
+            // A twin whose time is over goes for that.
+            let expires = matches!(request, Request::Rescue { key, .. } if is_over(key));
+            prop_assert!(planned.contains(request) || expires, "{:?}", request);
+        }
     }
 
     #[test]

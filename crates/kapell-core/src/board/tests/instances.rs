@@ -24,7 +24,7 @@ fn what_is_desired_after_all_is_not_retired() {
 #[test]
 fn retiring_deletes_what_is_on_no_cell() {
     for lrp in [unclaimed(), crashed(4)] {
-        let mut world = World::desiring(0).with(lrp);
+        let mut world = World::giving_up_all_but(0).with(lrp);
         assert_eq!(world.effects(&retire()), []);
         assert_eq!(world.instance(0), None);
     }
@@ -33,24 +33,52 @@ fn retiring_deletes_what_is_on_no_cell() {
 #[test]
 fn retiring_stops_what_is_on_a_cell_and_keeps_the_record() {
     for lrp in [claimed("a", "x"), running("a", "x")] {
-        let mut world = World::new().with(lrp);
+        let mut world = World::giving_up_all_but(0).with(lrp);
         assert_eq!(world.effects(&retire()), [stop(0, "a", "x")]);
         assert!(world.instance(0).is_some());
     }
 }
 
+/// It comes back after all that was given up is gone: whoever planned that before knows nothing of it.
+#[test]
+fn only_what_was_given_up_is_retired_in_any_domain() {
+    for mut world in [World::new(), World::desiring(0)] {
+        world = world.with(running("a", "x"));
+        assert_eq!(world.effects(&retire()), []);
+        assert!(world.instance(0).is_some());
+    }
+}
+
+#[test]
+fn what_convergence_found_is_retired_only_while_its_domain_is_fresh() {
+    let converged = |until| {
+        let why = Retirement::Converged { fresh_until: Some(until) };
+        Request::Retire { key: key(0), why }
+    };
+    for lrp in [running("a", "x"), unclaimed(), crashed(4)] {
+        let mut world = World::new().with(lrp);
+        let until = NOW.after(seconds(1));
+        world.pass(seconds(1));
+        assert_eq!(world.effects(&converged(until)), [], "the commit before it took too long");
+        assert!(world.instance(0).is_some());
+    }
+    let mut world = World::new().with(running("a", "x"));
+    assert_eq!(world.effects(&converged(NOW.after(seconds(1)))), [stop(0, "a", "x")]);
+}
+
 #[test]
 fn retiring_stops_the_evacuating_twin_as_well() {
-    let mut world = World::new().with(running("a", "x")).with(twin("b", "y"));
+    let mut world = World::giving_up_all_but(0).with(running("a", "x")).with(twin("b", "y"));
     assert_eq!(world.effects(&retire()), [stop(0, "a", "x"), stop(0, "b", "y")]);
-    let mut world = World::new().with(unclaimed()).with(twin("b", "y"));
+    let mut world = World::giving_up_all_but(0).with(unclaimed()).with(twin("b", "y"));
     assert_eq!(world.effects(&retire()), [stop(0, "b", "y")]);
     assert!(world.instance(0).is_none() && world.twin(0).is_some());
 }
 
 #[test]
 fn convergence_leaves_the_evacuating_twin_to_its_cell() {
-    let converged = Request::Retire { key: key(0), why: Retirement::Converged };
+    let converged =
+        Request::Retire { key: key(0), why: Retirement::Converged { fresh_until: None } };
     let mut world = World::new().with(running("a", "x")).with(twin("b", "y"));
     assert_eq!(world.effects(&converged), [stop(0, "a", "x")]);
     let mut world = World::new().with(unclaimed()).with(twin("b", "y"));
@@ -106,8 +134,8 @@ fn what_was_on_a_lost_cell_is_started_elsewhere() {
 }
 
 #[test]
-fn what_was_on_a_lost_cell_and_is_not_desired_goes() {
-    let mut world = World::new().with(running("a", "x"));
+fn what_was_on_a_lost_cell_and_was_given_up_goes() {
+    let mut world = World::giving_up_all_but(0).with(running("a", "x"));
     assert_eq!(world.effects(&rescue("a")), []);
     assert_eq!(world.instance(0), None);
 }

@@ -75,7 +75,7 @@ fn arb_request() -> impl Strategy<Value = Request> {
             15 => Request::KickCompletedTask { task_guid },
             16 => Request::Reemit { key },
             17 => Request::Settle { process_guid },
-            18 => Request::Retire { key, why: Retirement::Converged },
+            18 => Request::Retire { key, why: Retirement::Converged { fresh_until: None } },
             _ => Request::FailLostTask { task_guid, cell_id },
         }
     });
@@ -117,6 +117,21 @@ proptest! {
                 let want = if record == *was { *old } else { old + 1 };
                 prop_assert_eq!(version, want, "after {:?}", request);
             }
+        }
+    }
+
+    #[test]
+    fn what_is_read_from_a_store_is_what_changes_have_left(
+        steps in prop::collection::vec(arb_request(), 1..40),
+    ) {
+        let mut world = World::new();
+        for request in steps {
+            let _ = world.ask(&request);
+            let mut read = Gathering::default();
+            let keys = versions(&world.records).into_iter().map(|(key, ..)| key);
+            let domains = world.records.domains.keys().cloned().map(RecordKey::Domain);
+            keys.chain(domains).filter_map(|key| world.records.get(&key)).for_each(|it| read.add(it));
+            prop_assert_eq!(&read.end(), &world.records, "after {:?}", request);
         }
     }
 

@@ -31,6 +31,14 @@ impl World {
         world
     }
 
+    /// With `web` scaled down to so many instances, and those that were given up not yet gone.
+    pub(super) fn giving_up_all_but(instances: u32) -> Self {
+        let mut world = Self::new();
+        let lrp = DesiredLrp { instances, retiring: true, ..web() };
+        world.records.put(Record::Desired(Box::new(lrp)));
+        world
+    }
+
     pub(super) fn with(mut self, lrp: ActualLrp) -> Self {
         assert!(lrp.is_consistent(), "{lrp:?}");
         self.records.put(Record::Actual(Box::new(lrp)));

@@ -1,5 +1,5 @@
 use kapell_core::board::request::Report;
-use kapell_core::board::{Event, InstanceGuid, LrpKey, Request};
+use kapell_core::board::{Event, InstanceGuid, LrpKey, NetInfo, Request};
 
 use super::theatre::{Show, Theatre, desire, neighbours, pass, secs, set_domain};
 use crate::board::{Next, Subscription};
@@ -70,6 +70,22 @@ async fn what_comes_and_goes_within_one_commit_is_told_in_order() {
     let told = names(&mut events, 5).await;
     let (created, removed) = ("desired_lrp_created", "desired_lrp_removed");
     assert_eq!(told, ["domain_created", created, removed, created, created]);
+}
+
+/// Whoever follows the events knows at any moment where it runs.
+#[tokio::test(start_paused = true)]
+async fn the_twin_of_an_evacuation_is_told_of_before_its_instance() {
+    let theatre = Theatre::new();
+    let show = theatre.open().await;
+    show.board.ask(desire("p", 1)).await.unwrap();
+    show.run("c", "p", 0).await;
+    let before = show.board.last_event();
+    let key = LrpKey { process_guid: "p".into(), index: 0 };
+    let (instance_guid, domain) = (InstanceGuid::new("p-0-on-c"), "d".into());
+    let net = NetInfo { address: "127.0.0.1".to_owned(), ports: Vec::new() };
+    show.report("c", Report::Evacuate { key, instance_guid, domain, incarnation: None, net }).await;
+    let mut events = show.board.events(Some(before));
+    assert_eq!(names(&mut events, 2).await, ["actual_lrp_created", "actual_lrp_changed"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 mod callbacks;
 mod commits;
+mod convergence;
 mod effects;
 mod events;
 mod fakes;
@@ -9,6 +10,7 @@ mod presence;
 mod pruning;
 mod queues;
 mod returning;
+mod stops;
 mod takeover;
 pub(crate) mod theatre;
 mod time;

@@ -68,11 +68,12 @@ fn what_nobody_desires_is_stopped_in_a_fresh_domain_only() {
 }
 
 #[test]
-fn a_stop_may_come_a_little_late_and_again() {
+fn a_stop_is_said_again_only_while_the_domain_is_fresh() {
     let mut world = undesired();
     world.put([fresh_until(Some(30))]).unwrap();
-    world.after(35).stop(&process(0, "x", "a")).unwrap();
-    world.after(100).stop(&process(0, "x", "a")).unwrap();
+    world.stop(&process(0, "x", "a")).unwrap();
+    world.after(29).stop(&process(0, "x", "a")).unwrap();
+    broken(world.after(1).stop(&process(0, "x", "a")), "stale");
 }
 
 #[test]
