@@ -1,5 +1,7 @@
 //! One batch on its way to the cells.
 
+use std::sync::Arc;
+
 use super::batch::{Batch, Refused, Unit};
 use super::pool::{Pool, Reach};
 use super::unplaced::{Cause, Unplaced};
@@ -10,7 +12,7 @@ use crate::board::CellState;
 const AT_ONCE: usize = 64;
 
 /// The number of a cell, or why there is none.
-type Decided = Result<u32, Box<(Unplaced, String)>>;
+type Decided = Result<u32, Box<(Unplaced, Arc<str>)>>;
 
 /// A batch of work that is placed on cells, some units at a time.
 #[derive(Debug)]
@@ -101,9 +103,9 @@ impl Auction {
         let known = wish.refused.take().filter(|refused| refused.at == at);
         let refused = known.unwrap_or_else(|| {
             let why = self.pool.count_out(cause, wish, reach);
-            Refused { at, why, text: why.text(&kinds[wish.kind as usize]) }
+            Refused { at, why, text: why.text(&kinds[wish.kind as usize]).into() }
         });
         let refused = wish.refused.insert(refused);
-        Err(Box::new((refused.why, refused.text.clone())))
+        Err(Box::new((refused.why, Arc::clone(&refused.text))))
     }
 }

@@ -1,5 +1,7 @@
 //! A batch of work, each unit once, in the order in which it is placed.
 
+use std::sync::Arc;
+
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::Work;
@@ -47,7 +49,7 @@ pub(super) struct Refused {
     /// How much was starting: as long as that is the same, nothing has been placed.
     pub(super) at: u64,
     pub(super) why: Unplaced,
-    pub(super) text: String,
+    pub(super) text: Arc<str>,
 }
 
 /// The processes of a batch.

@@ -13,6 +13,8 @@ mod tests;
 mod tree;
 mod unplaced;
 
+use std::sync::Arc;
+
 pub use auction::Auction;
 pub use unplaced::{Cause, Unplaced};
 
@@ -81,7 +83,8 @@ impl Limits {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Placed {
     pub assigned: Vec<(CellId, Work)>,
-    pub failed: Vec<(Work, String)>,
+    /// Many have the same reason, and share its text.
+    pub failed: Vec<(Work, Arc<str>)>,
     /// What each reason in `failed` rests on, in the same order.
     pub unplaced: Vec<Unplaced>,
 }

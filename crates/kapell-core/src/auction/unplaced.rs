@@ -2,6 +2,7 @@
 
 use super::kind::Kind;
 use crate::board::Resources;
+use crate::board::placement::IN_FLIGHT;
 use crate::board::text;
 
 /// Which rule kept a unit from being placed.
@@ -73,9 +74,7 @@ impl Unplaced {
         text::reason(&match self.cause {
             Cause::NoCompatibleCell => self.incompatible(kind),
             Cause::NoRoom => self.no_room(),
-            Cause::InFlightLimit => {
-                "waiting to start instance: reached in-flight start limit".to_owned()
-            }
+            Cause::InFlightLimit => IN_FLIGHT.to_owned(),
         })
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ids::CellId;
+use super::settings::Settings;
 use crate::seams::Timestamp;
 
 pub use cell::{CellFacts, cell};
@@ -19,6 +20,12 @@ pub use task::{TaskFacts, task};
 
 /// What is as it should be.
 const SETTLED: &str = "as desired: nothing is to be done";
+
+/// The rule that holds back what would fit.
+fn in_flight_rule(settings: &Settings) -> String {
+    let most = settings.in_flight_starts.map_or_else(String::new, |it| format!(" {it}"));
+    format!("auction: at most{most} containers start at once (in_flight_starts)")
+}
 
 /// An answer to "why?".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +42,27 @@ pub struct Explained {
     pub remedies: Vec<String>,
     /// When the board tries again by itself.
     pub next_try_at: Option<Timestamp>,
+}
+
+/// When the board looks again by itself, at the latest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// The next round of the auctioneer, if anything waits for one.
+    pub round: Option<Timestamp>,
+    /// The next pass of convergence.
+    pub pass: Timestamp,
+}
+
+impl Due {
+    /// When what waits for a cell is tried again: convergence asks for it once more when it is stale.
+    fn placement(self, stale_at: Timestamp) -> Timestamp {
+        self.round.unwrap_or_else(|| self.pass_after(stale_at))
+    }
+
+    /// The first pass that finds what is due then. What is due sooner does not wait for the next one.
+    fn pass_after(self, due: Timestamp) -> Timestamp {
+        self.pass.max(due)
+    }
 }
 
 /// A value that a rule goes by.

@@ -9,6 +9,9 @@ pub const NO_CELL: &str = "found no compatible cells: no cell is present";
 /// There are cells, and none of them answers.
 pub const NO_ANSWER: &str = "unable to communicate to compatible cells";
 
+/// There is room, and too much is starting already.
+pub const IN_FLIGHT: &str = "waiting to start instance: reached in-flight start limit";
+
 /// What work wants of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Want<'a> {
@@ -51,6 +54,12 @@ pub fn remedies(error: &str, want: &Want<'_>, cells: &[CellPresence]) -> Vec<Str
             "see why the cells do not answer: `kapell cells` tells where each is reached"
                 .to_owned(),
             "start another cell".to_owned(),
+        ];
+    }
+    if error.starts_with(IN_FLIGHT) {
+        return vec![
+            "wait until others have started".to_owned(),
+            "raise `in_flight_starts` of the hosts".to_owned(),
         ];
     }
     if let Some(lack) = error.strip_prefix("insufficient resources: ") {

@@ -1,8 +1,9 @@
 //! What applying something would come to, without doing it.
 //!
 //! What stands is changed by the board's own rules, on a draft that nobody commits, and what
-//! would have to be started is placed by the auction itself.
+//! would have to be started is placed by the auction itself, wish after wish as they are applied.
 
+mod drawing;
 mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,16 +13,16 @@ use super::cell::CellState;
 use super::desired::{DesiredLrp, DesiredUpdate};
 use super::draft::Draft;
 use super::ids::{CellId, InstanceGuid, ProcessGuid, TaskGuid};
-use super::placement::{NO_ANSWER, NO_CELL};
 use super::records::Records;
 use super::request::{Refusal, Reply, Request};
 use super::rules::decide;
 use super::settings::Settings;
 use super::task::{Task, TaskDefinition, TaskState};
-use crate::auction::{self, Work};
+use crate::auction::Work;
 use crate::seams::Timestamp;
 
-pub use shape::{Plan, Step, Stop, Unit, Wish, Wishes};
+pub use drawing::Drawing;
+pub use shape::{Asked, Plan, Step, Stop, Unit, Wish, Wishes};
 
 /// What of a desired LRP may change without restarting anything.
 pub const IN_PLACE: [&str; 3] = ["annotation", "instances", "routes"];
@@ -42,6 +43,19 @@ pub struct Cells {
     pub states: Vec<CellState>,
     /// Those that are there and did not say.
     pub silent: Vec<CellId>,
+}
+
+/// What one wish would change among the records of its shard.
+pub fn outline(
+    records: &Records,
+    asked: &Asked<'_>,
+    now: Timestamp,
+    settings: &Settings,
+) -> Outline {
+    match asked {
+        Asked::Lrp { lrp, keeps } => of_lrp(records, lrp, *keeps, now, settings),
+        Asked::Task(task) => of_task(records, task, now, settings),
+    }
 }
 
 /// What desiring a process would change among the records of its shard.
@@ -155,104 +169,9 @@ pub fn waiting(
     found
 }
 
-/// Places what the wishes ask for together with all that waits.
+/// The plan, drawn in one go.
 pub fn drawn(outlines: Vec<Outline>, waiting: Vec<Work>, cells: Cells) -> Plan {
-    let mut of: BTreeMap<Name, Kind> = BTreeMap::new();
-    let mut work = Vec::new();
-    let (mut wishes, mut stops) = (Vec::new(), Vec::new());
-    let mut take = |units: Vec<Work>, kind: Kind| {
-        for unit in units {
-            of.insert(Name::of(&unit), kind);
-            work.push(unit);
-        }
-    };
-    for outline in outlines {
-        take(outline.starts, Kind { wished: true, waits: false });
-        take(outline.waits, Kind { wished: true, waits: true });
-        wishes.push(outline.wish);
-        stops.extend(outline.stops);
-    }
-    take(waiting, Kind { wished: false, waits: true });
-    let taken = held(&cells, &of);
-    work.retain(|unit| !taken.contains_key(&Name::of(unit)));
-    let mut units: BTreeMap<Name, Result<CellId, String>> =
-        taken.into_iter().map(|(name, cell)| (name, Ok(cell))).collect();
-    units.extend(placed(&cells, work));
-    let units: Vec<Unit> = units
-        .into_iter()
-        .filter_map(|(name, place)| {
-            let Kind { wished, waits } = *of.get(&name)?;
-            let (cell_id, reason) = match place {
-                Ok(cell_id) => (Some(cell_id), None),
-                Err(reason) => (None, Some(reason)),
-            };
-            Some(Unit { subject: name.to_string(), cell_id, reason, wished, waits })
-        })
-        .collect();
-    let refuses = wishes.iter().any(|wish| wish.step == Step::Refused);
-    let lacks = units.iter().any(|unit| unit.wished && unit.cell_id.is_none());
-    Plan { fits: !refuses && !lacks, wishes, units, stops, silent: cells.silent }
-}
-
-/// The one place where a plan holds an auction.
-fn placed(cells: &Cells, work: Vec<Work>) -> Vec<(Name, Result<CellId, String>)> {
-    if cells.states.is_empty() {
-        let why = if cells.silent.is_empty() { NO_CELL } else { NO_ANSWER };
-        return work.iter().map(|unit| (Name::of(unit), Err(why.to_owned()))).collect();
-    }
-    // How many start at once only delays: in the end all that fits is placed.
-    let limits = auction::Limits { in_flight_starts: None };
-    let placed = auction::place(cells.states.clone(), work, limits);
-    let auction::Placed { assigned, failed, unplaced: _ } = placed;
-    let assigned = assigned.iter().map(|(cell, unit)| (Name::of(unit), Ok(cell.clone())));
-    let failed = failed.into_iter().map(|(unit, why)| (Name::of(&unit), Err(why)));
-    assigned.chain(failed).collect()
-}
-
-/// What waits on the board while a cell has room reserved for it already.
-fn held(cells: &Cells, of: &BTreeMap<Name, Kind>) -> BTreeMap<Name, CellId> {
-    let mut found = BTreeMap::new();
-    for cell in cells.states.iter().filter(|cell| !cell.evacuating) {
-        let lrps = cell.lrps.iter().map(|held| Name::Lrp(held.key.clone()));
-        let tasks = cell.tasks.iter().map(|held| Name::Task(held.key.clone()));
-        for name in lrps.chain(tasks) {
-            if of.get(&name).is_some_and(|kind| kind.waits) {
-                found.insert(name, cell.cell_id.clone());
-            }
-        }
-    }
-    found
-}
-
-/// Why a unit is placed.
-#[derive(Debug, Clone, Copy)]
-struct Kind {
-    wished: bool,
-    waits: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Name {
-    Lrp(LrpKey),
-    Task(TaskGuid),
-}
-
-impl Name {
-    fn of(work: &Work) -> Self {
-        match work {
-            Work::Lrp { key, .. } => Self::Lrp(key.clone()),
-            Work::Task { task_guid, .. } => Self::Task(task_guid.clone()),
-        }
-    }
-}
-
-impl std::fmt::Display for Name {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Lrp(key) => write!(f, "lrp/{key}"),
-            Self::Task(guid) => write!(f, "task/{guid}"),
-        }
-    }
+    Drawing::new(outlines, waiting, cells).finish()
 }
 
 fn tried(

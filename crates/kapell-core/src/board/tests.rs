@@ -5,6 +5,7 @@ mod desired;
 mod duty;
 mod evacuation;
 mod explain;
+mod explain_cases;
 mod ground;
 mod incarnation;
 mod index;

@@ -2,7 +2,7 @@
 
 use super::{Page, page, table};
 use crate::auction::Work;
-use crate::board::placement::{NO_ANSWER, NO_CELL, Want, remedies};
+use crate::board::placement::{IN_FLIGHT, NO_ANSWER, NO_CELL, Want, remedies};
 use crate::board::plan::{self, Cells};
 use crate::board::{CellPresence, CellState, Resources};
 
@@ -16,7 +16,7 @@ struct Case {
 pub(super) fn errors() -> Page {
     let mut text = "An instance keeps the text as its `placement_error` until it leaves UNCLAIMED and is tried again with \
                     the next batch; a task fails with it, unless a cell may still come or the chosen cell refused. Each \
-                    begins with one of three fixed texts, then says what lacked.\n\n"
+                    begins with one of four fixed texts, then says what lacked.\n\n"
         .to_owned();
     let rows = cases().into_iter().map(|case| {
         let error = error(&case);
@@ -25,7 +25,11 @@ pub(super) fn errors() -> Page {
         [case.when.to_owned(), format!("`{error}`"), help.join("; ")]
     });
     let empty = Want { memory_mb: 0, disk_mb: 0, rootfs: None, placement_tags: &[] };
-    let fixed = [("no cell is present", NO_CELL), ("no cell answers", NO_ANSWER)];
+    let fixed = [
+        ("no cell is present", NO_CELL),
+        ("no cell answers", NO_ANSWER),
+        ("`in_flight_starts` containers are starting", IN_FLIGHT),
+    ];
     let fixed = fixed.map(|(when, error)| {
         [when.to_owned(), format!("`{error}`"), remedies(error, &empty, &[]).join("; ")]
     });
@@ -36,7 +40,7 @@ pub(super) fn errors() -> Page {
 /// What the auction says.
 fn error(case: &Case) -> String {
     let plan = plan::drawn(Vec::new(), vec![case.work.clone()], case.cells.clone());
-    plan.units.into_iter().find_map(|unit| unit.reason).unwrap_or_default()
+    plan.units.iter().find_map(|unit| unit.reason.as_deref()).unwrap_or_default().to_owned()
 }
 
 fn cases() -> Vec<Case> {

@@ -97,11 +97,12 @@ fn placement_errors_begin_with_the_specified_texts() {
     let told: Vec<&str> = text.lines().filter(|line| line.contains('`')).skip(1).collect();
     assert!(told.len() >= 12, "{text}");
     for line in told.into_iter().filter(|line| line.starts_with('|')) {
-        let error = line.split('`').nth(1).unwrap();
+        let error = line.split(" | `").nth(1).unwrap();
         let starts = [
             "found no compatible cells: ",
             "insufficient resources: ",
             "unable to communicate to compatible cells",
+            "waiting to start instance: reached in-flight start limit",
         ];
         assert!(starts.iter().any(|start| error.starts_with(start)), "{line}");
     }

@@ -17,7 +17,7 @@ use kapell_core::seams::Moment;
 
 use crate::board::Board;
 pub(crate) use round::Field;
-use round::Round;
+use round::{Kept, Round};
 pub(crate) use starts::{Start, Starts};
 
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -25,7 +25,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The longest wait for what is starting to have started, of which no news comes.
 const IN_FLIGHT_WAIT: Duration = Duration::from_secs(1);
 /// How many units are looked at before others may run.
-const SLICE: usize = 2000;
+pub(crate) const SLICE: usize = 2000;
 /// Between two rounds that only news of room calls for: a busy cluster frees room all the time.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
@@ -37,6 +37,7 @@ pub(crate) async fn run(board: Board) {
     loop {
         let cause = next(&board, last, wait).await;
         let batch = board.starts().take();
+        let mut carried = Vec::new();
         if board.may_act() && !batch.is_empty() {
             let outcome = round.run(&board, batch).await;
             wait = match cause {
@@ -46,15 +47,16 @@ pub(crate) async fn run(board: Board) {
                 Cause::Again if outcome.in_flight => (wait * 2).min(IN_FLIGHT_WAIT),
                 Cause::Again => (wait * 2).min(LONGEST_WAIT),
             };
-            board.starts().carry(outcome.carried);
+            carried = outcome.carried;
         }
+        board.starts().carry(carried);
         last = Some(board.clock().now());
     }
 }
 
 /// Asks every cell how it stands, as a round does.
 pub(crate) async fn ask_cells(board: &Board) -> Field {
-    Round::default().ask_cells(board, |_| true).await
+    Round::default().ask_cells(board, Kept::All).await
 }
 
 /// Why a batch is begun.
@@ -82,6 +84,7 @@ async fn next(board: &Board, last: Option<Moment>, wait: Duration) -> Cause {
         if rest.is_zero() {
             return if outlook.room { Cause::Room } else { Cause::Again };
         }
+        board.starts().due_at(board.clock().now().after(rest));
         tokio::select! {
             biased;
             () = board.starts().changed() => {}

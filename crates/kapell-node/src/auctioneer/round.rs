@@ -48,10 +48,30 @@ pub(crate) struct Field {
     whole: bool,
 }
 
+/// What of all that cells hold is told: with all cells it is a lot.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kept<'a> {
+    All,
+    /// Instances of the same processes.
+    SiblingsOf(&'a BTreeSet<Start>),
+}
+
+impl Kept<'_> {
+    pub(super) fn of(self, state: &mut CellState) {
+        match self {
+            Self::All => {}
+            Self::SiblingsOf(batch) => {
+                state.lrps.retain(|held| has_siblings(batch, &held.key));
+                state.tasks = Vec::new();
+            }
+        }
+    }
+}
+
 impl Round {
     pub(super) async fn run(&mut self, board: &Board, batch: BTreeSet<Start>) -> Outcome {
         Meters::add(&board.meters().rounds, 1);
-        let field = self.ask_cells(board, |key| has_siblings(&batch, key)).await;
+        let field = self.ask_cells(board, Kept::SiblingsOf(&batch)).await;
         // Looked up after the cells have answered: what changed meanwhile is not placed.
         let work = describe(board, &batch).await;
         let mut outcome = Outcome::default();
@@ -80,13 +100,8 @@ impl Round {
         outcome
     }
 
-    /// How the cells stand. Of the instances that they hold only those are told that matter: with all
-    /// cells the others are a lot.
-    pub(super) async fn ask_cells(
-        &mut self,
-        board: &Board,
-        matters: impl Fn(&LrpKey) -> bool,
-    ) -> Field {
+    /// How the cells stand.
+    pub(super) async fn ask_cells(&mut self, board: &Board, kept: Kept<'_>) -> Field {
         let now = board.clock().now();
         self.silent.retain(|_, until| now < *until);
         let all = board.takers();
@@ -110,8 +125,8 @@ impl Round {
         while let Some(done) = asked.join_next().await {
             match done {
                 Ok((_, Ok(mut state))) => {
-                    state.lrps.retain(|held| matters(&held.key));
-                    state.tasks = Vec::new();
+                    board.starts().answered(&state.cell_id);
+                    kept.of(&mut state);
                     states.push(state);
                 }
                 Ok((cell_id, Err(error))) => self.failed(board, cell_id, &error),
@@ -127,7 +142,9 @@ impl Round {
         tracing::warn!(%cell_id, %error, "a cell did not answer the auctioneer");
         match error {
             LinkError::NoAnswer(_) => {
-                self.silent.insert(cell_id, board.clock().now().after(LIMIT));
+                let now = board.clock().now();
+                self.silent.insert(cell_id.clone(), now.after(LIMIT));
+                board.starts().fell_silent(cell_id, now);
             }
             LinkError::Refused(_) => {}
         }

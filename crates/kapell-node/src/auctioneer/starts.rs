@@ -1,9 +1,10 @@
 //! What waits to be placed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kapell_core::board::{LrpKey, TaskGuid};
+use kapell_core::board::{CellId, LrpKey, TaskGuid};
+use kapell_core::seams::Moment;
 use tokio::sync::Notify;
 
 /// Something to place.
@@ -18,6 +19,8 @@ pub(crate) enum Start {
 pub(crate) struct Starts {
     waiting: Mutex<Waiting>,
     changed: Notify,
+    /// Cells that did not answer when they were last asked, and when that was.
+    silent: Mutex<BTreeMap<CellId, Moment>>,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +30,10 @@ struct Waiting {
     carried: BTreeSet<Start>,
     /// A cell has room that it had not.
     room: bool,
+    /// When the next round begins at the latest, if that is known.
+    due: Option<Moment>,
+    /// A round is under way.
+    busy: bool,
 }
 
 /// What there is to do.
@@ -60,6 +67,37 @@ impl Starts {
         self.waiting().carried.len()
     }
 
+    /// When the next round begins at the latest, if anything waits for one.
+    pub(crate) fn due(&self, now: Moment) -> Option<Moment> {
+        let waiting = self.waiting();
+        if waiting.busy || !waiting.fresh.is_empty() {
+            return Some(now);
+        }
+        (!waiting.carried.is_empty()).then(|| waiting.due.unwrap_or(now))
+    }
+
+    pub(super) fn due_at(&self, due: Moment) {
+        self.waiting().due = Some(due);
+    }
+
+    /// When a cell was asked and did not answer, unless it has answered since.
+    pub(crate) fn silent_since(&self, cell_id: &CellId) -> Option<Moment> {
+        self.silent().get(cell_id).copied()
+    }
+
+    pub(super) fn fell_silent(&self, cell_id: CellId, now: Moment) {
+        self.silent().insert(cell_id, now);
+    }
+
+    /// It answers, or is another agent than the one that did not.
+    pub(crate) fn answered(&self, cell_id: &CellId) {
+        self.silent().remove(cell_id);
+    }
+
+    fn silent(&self) -> MutexGuard<'_, BTreeMap<CellId, Moment>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn outlook(&self) -> Outlook {
         let waiting = self.waiting();
         Outlook {
@@ -73,6 +111,8 @@ impl Starts {
     pub(super) fn take(&self) -> BTreeSet<Start> {
         let mut waiting = self.waiting();
         waiting.room = false;
+        waiting.due = None;
+        waiting.busy = true;
         let mut batch = std::mem::take(&mut waiting.carried);
         batch.append(&mut waiting.fresh);
         batch
@@ -80,6 +120,7 @@ impl Starts {
 
     pub(super) fn carry(&self, starts: impl IntoIterator<Item = Start>) {
         let mut waiting = self.waiting();
+        waiting.busy = false;
         for start in starts {
             // Asked for again meanwhile, it is new work.
             if !waiting.fresh.contains(&start) {

@@ -2,12 +2,14 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kapell_core::seams::Timestamp;
+use kapell_core::seams::{Moment, Timestamp};
 use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
     wanted: Mutex<Wanted>,
+    /// When the next pass begins at the latest; none while one is under way.
+    next: Mutex<Option<Moment>>,
     rung: Notify,
     lost: Notify,
 }
@@ -54,6 +56,16 @@ impl Alarm {
     /// Whatever is wanted from now on counts anew.
     pub(super) fn clear(&self) {
         *self.wanted() = Wanted::default();
+        self.set_next(None);
+    }
+
+    /// Tells when the next pass begins at the latest.
+    pub(super) fn set_next(&self, next: Option<Moment>) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    pub(super) fn next(&self) -> Option<Moment> {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until something else is wanted.

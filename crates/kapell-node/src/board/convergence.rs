@@ -44,6 +44,7 @@ async fn wait(board: &Board, last: Moment) {
         if wait.is_zero() {
             return;
         }
+        board.alarm().set_next(Some(board.clock().now().after(wait)));
         tokio::select! {
             biased;
             () = board.alarm().rung() => {}

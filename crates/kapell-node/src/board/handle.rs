@@ -157,6 +157,7 @@ impl Board {
             return Err(id_in_use(&cell_id));
         };
         if news.changed {
+            self.shared.starts.answered(&cell_id);
             self.shared.hub.publish([(Event::Cell { cell_id, present: true }, 0)]);
         }
         if news.room {
@@ -201,7 +202,12 @@ impl Board {
         views.into_values().collect()
     }
 
-    fn view(&self, presence: CellPresence, state: &str, heard_ms_ago: Option<u64>) -> CellView {
+    pub(super) fn view(
+        &self,
+        presence: CellPresence,
+        state: &str,
+        heard_ms_ago: Option<u64>,
+    ) -> CellView {
         let (mut lrps, mut tasks) = (0, 0);
         self.look_at_all(|records| {
             lrps += records.count_on(&presence.cell_id);
@@ -383,7 +389,6 @@ impl Board {
     }
 }
 
-/// What is known of a cell that has not been heard of.
 fn id_in_use(cell_id: &CellId) -> Problem {
     let message = format!(
         "another cell with the id `{cell_id}` is present: give this one another id with --id and a new \
@@ -392,7 +397,8 @@ fn id_in_use(cell_id: &CellId) -> Problem {
     Problem { code: CELL_ID_IN_USE.to_owned(), message, details: ().into() }
 }
 
-fn unheard(cell_id: &CellId) -> CellPresence {
+/// What is known of a cell that has not been heard of.
+pub(super) fn unheard(cell_id: &CellId) -> CellPresence {
     CellPresence {
         home: String::new(),
         cell_id: cell_id.clone(),

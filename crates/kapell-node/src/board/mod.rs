@@ -18,6 +18,7 @@ mod load;
 mod meters;
 mod open;
 mod orders;
+mod outlook;
 mod plan;
 mod presence;
 mod pruning;

@@ -22,7 +22,7 @@ struct Cells {
     heard: BTreeMap<CellId, Heard>,
     awaited: BTreeSet<CellId>,
     /// Known to be away: they left, or were not heard of for too long.
-    gone: BTreeSet<CellId>,
+    gone: BTreeMap<CellId, Gone>,
     /// Until then every cell that a record names counts as present unless it is gone.
     grace_until: Moment,
     /// How often that was put off.
@@ -35,6 +35,13 @@ pub(super) struct Heard {
     pub(super) at: Moment,
     /// How often it was waited for once more since then.
     forgiven: u32,
+}
+
+/// A cell that is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gone {
+    /// When it was last heard of; this leader may never have heard of it.
+    pub(super) heard: Option<Moment>,
 }
 
 impl Heard {
@@ -59,7 +66,7 @@ impl Presences {
         let cells = Cells {
             heard: BTreeMap::new(),
             awaited,
-            gone: BTreeSet::new(),
+            gone: BTreeMap::new(),
             grace_until: now.after(ttl),
             put_off: 0,
         };
@@ -108,29 +115,36 @@ impl Presences {
     /// Whether the cell was there.
     pub(super) fn leave(&self, cell_id: &CellId) -> bool {
         let mut cells = self.cells();
-        cells.gone.insert(cell_id.clone());
         let awaited = cells.awaited.remove(cell_id);
-        cells.heard.remove(cell_id).is_some() || awaited
+        let heard = cells.heard.remove(cell_id).map(|heard| heard.at);
+        // Said twice, it was heard of when it said so first.
+        if heard.is_some() || awaited || !cells.gone.contains_key(cell_id) {
+            cells.gone.insert(cell_id.clone(), Gone { heard });
+        }
+        heard.is_some() || awaited
     }
 
     /// Forgets the cells whose time is over, and says which.
     pub(super) fn expire(&self, now: Moment) -> Vec<CellId> {
         let mut cells = self.cells();
+        let Cells { heard, gone, .. } = &mut *cells;
         let mut lost = Vec::new();
-        cells.heard.retain(|id, heard| {
+        heard.retain(|id, heard| {
             let stays = now < heard.at.after(self.ttl);
             if !stays {
+                gone.insert(id.clone(), Gone { heard: Some(heard.at) });
                 lost.push(id.clone());
             }
             stays
         });
         if now >= cells.grace_until {
-            lost.extend(std::mem::take(&mut cells.awaited));
+            let never = std::mem::take(&mut cells.awaited);
+            cells.gone.extend(never.iter().map(|id| (id.clone(), Gone { heard: None })));
+            lost.extend(never);
         }
         if now >= cells.grace_until.after(self.ttl) {
             cells.put_off = 0;
         }
-        cells.gone.extend(lost.iter().cloned());
         lost
     }
 
@@ -165,7 +179,7 @@ impl Presences {
         let cells = self.cells();
         let in_grace = now < cells.grace_until;
         let is_there = |cell: &CellId| {
-            (in_grace && !cells.gone.contains(cell))
+            (in_grace && !cells.gone.contains_key(cell))
                 || cells.heard.contains_key(cell)
                 || cells.awaited.contains(cell)
         };
@@ -174,6 +188,11 @@ impl Presences {
 
     pub(super) fn get(&self, cell_id: &CellId) -> Option<CellPresence> {
         self.cells().heard.get(cell_id).map(|heard| heard.presence.clone())
+    }
+
+    /// What is known of a cell that is away.
+    pub(super) fn gone(&self, cell_id: &CellId) -> Option<Gone> {
+        self.cells().gone.get(cell_id).copied()
     }
 
     pub(super) fn heard(&self) -> Vec<Heard> {

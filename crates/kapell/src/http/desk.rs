@@ -1,9 +1,11 @@
 //! What the routes and pages ask of a board: a seam, so that tests need no seat and no store.
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_api::v1::{CellRecords, CellView, RecordsWanted, Welcome};
+use kapell_core::board::explain::Due;
 use kapell_core::board::plan::{Plan, Wishes};
 use kapell_core::board::{CellId, CellPresence, Records, Reply, Request, Settings};
 use kapell_core::seams::Timestamp;
@@ -24,6 +26,12 @@ pub(crate) trait Desk: fmt::Debug + Send + Sync {
     fn look_at_all(&self, at: &mut dyn FnMut(&Records));
     fn cell(&self, cell_id: &CellId) -> Option<CellPresence>;
     fn cells(&self) -> Vec<CellView>;
+    /// What is left to say of a cell that is gone.
+    fn gone(&self, cell_id: &CellId) -> Option<CellView>;
+    /// How long ago a cell did not answer, unless it has answered since.
+    fn silent_since(&self, cell_id: &CellId) -> Option<Duration>;
+    /// When the board looks again by itself.
+    fn due(&self) -> Due;
     fn present(&self, presence: CellPresence) -> Result<Welcome, kapell_api::v1::Problem>;
     fn leave(&self, cell_id: &CellId);
     fn records(&self, cell_id: &CellId, wanted: &RecordsWanted) -> CellRecords;
@@ -75,6 +83,18 @@ impl Desk for Board {
 
     fn cells(&self) -> Vec<CellView> {
         Self::cells(self)
+    }
+
+    fn gone(&self, cell_id: &CellId) -> Option<CellView> {
+        Self::gone(self, cell_id)
+    }
+
+    fn silent_since(&self, cell_id: &CellId) -> Option<Duration> {
+        Self::silent_since(self, cell_id)
+    }
+
+    fn due(&self) -> Due {
+        Self::due(self)
     }
 
     fn present(&self, presence: CellPresence) -> Result<Welcome, kapell_api::v1::Problem> {

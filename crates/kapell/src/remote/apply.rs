@@ -21,7 +21,7 @@ pub(crate) enum Step {
 }
 
 pub(crate) async fn run(args: &Apply, client: &Client) -> anyhow::Result<u8> {
-    let Some(documents) = read(&args.files)? else { return Ok(BAD_INPUT) };
+    let Some(documents) = read(&args.files) else { return Ok(BAD_INPUT) };
     let mut steps = Vec::with_capacity(documents.len());
     for document in &documents {
         steps.push(plan(document, client).await?);

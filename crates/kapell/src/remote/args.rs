@@ -72,6 +72,13 @@ pub(crate) struct Listing {
     pub(crate) watch: bool,
 }
 
+impl Listing {
+    /// Nothing but the list is asked for.
+    pub(crate) fn is_plain(self) -> bool {
+        self.show.output == Output::default() && !self.watch
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
     #[command(flatten)]
@@ -248,7 +255,6 @@ pub(crate) enum DomainCommand {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cells {
     #[command(flatten)]
     pub(crate) reach: Reach,

@@ -8,7 +8,7 @@ use super::show::{self, Text, View, to_value};
 use super::table::{Cell, Column, Table, coloured, column};
 use super::text::{long, megabytes};
 use crate::logger::style::Colour;
-use crate::say;
+use crate::{BAD_INPUT, say};
 
 const LIST: &[Column] = &[
     column("CELL", 9, 12),
@@ -26,6 +26,10 @@ const LIST: &[Column] = &[
 pub(crate) async fn run(args: Cells, client: &Client) -> anyhow::Result<u8> {
     match args.command {
         None => show::list(client, args.list, all).await,
+        Some(CellsCommand::Evacuate { .. }) if !args.list.is_plain() => {
+            say("error: --output and --watch are for the list of cells\n");
+            Ok(BAD_INPUT)
+        }
         Some(CellsCommand::Evacuate { cell_id }) => {
             client.evacuate_cell(&cell_id).await?;
             say(&format!("{cell_id} is being evacuated\n"));

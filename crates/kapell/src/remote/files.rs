@@ -26,15 +26,18 @@ pub(crate) struct Source {
 
 /// Reads all documents of all files, each task with a name. If anything is wrong all of it is told,
 /// and there are none.
-pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Option<Vec<Document>>> {
-    let mut sources = Vec::new();
-    for path in gather(paths)? {
-        sources.push(Source::read(&path)?);
-    }
+pub(crate) fn read(paths: &[PathBuf]) -> Option<Vec<Document>> {
+    let mut sources = match gather_and_read(paths) {
+        Ok(sources) => sources,
+        Err(error) => {
+            say(&format!("error: {error:#}\n"));
+            return None;
+        }
+    };
     find_doubles(&mut sources);
     if let Some(text) = complaints(&sources) {
         say(&text);
-        return Ok(None);
+        return None;
     }
     let mut documents: Vec<Document> =
         sources.into_iter().flat_map(|it| it.documents).map(|it| it.document).collect();
@@ -45,7 +48,11 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Option<Vec<Document>>> {
             task.task_guid = super::task_run::draw_name("task", SystemIds.draw()).into();
         }
     }
-    Ok(Some(documents))
+    Some(documents)
+}
+
+fn gather_and_read(paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
+    gather(paths)?.iter().map(|path| Source::read(path)).collect()
 }
 
 /// All files that are meant. A directory stands for those in it that look like ours.

@@ -1,10 +1,11 @@
 //! `kapell lrp`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kapell_api::client::{ActualFilter, Client, Error};
 use kapell_core::board::{ActualLrp, ActualState, DesiredLrp, DesiredUpdate};
-use serde_json::Value;
+use kapell_core::seams::Timestamp;
+use serde_json::{Value, json};
 
 use super::args::LrpCommand;
 use super::lrp_run;
@@ -31,6 +32,9 @@ const INSTANCES: &[Column] = &[
     column("CRASHES", 3, 7),
     column("WHY", 7, 16),
 ];
+
+/// Nobody desires it, and it is there.
+const NOT_DESIRED: &str = "not desired";
 
 pub(crate) async fn run(command: LrpCommand, client: &Client) -> anyhow::Result<u8> {
     match command {
@@ -59,11 +63,16 @@ pub(crate) async fn run(command: LrpCommand, client: &Client) -> anyhow::Result<
 async fn all(client: &Client) -> Result<View, Error> {
     let desired = client.desired_lrps().await?;
     let actual = client.actual_lrps(ActualFilter::default()).await?;
+    let (table, value) = list(&desired.items, &actual.items, now());
+    Ok(View { text: Text::Table(table), value, event_id: desired.event_id })
+}
+
+/// What is desired with its instances, and instances of what is not desired.
+pub(crate) fn list(desired: &[DesiredLrp], actual: &[ActualLrp], now: Timestamp) -> (Table, Value) {
     let mut of: BTreeMap<&str, Vec<&ActualLrp>> = BTreeMap::new();
-    for lrp in &actual.items {
+    for lrp in actual {
         of.entry(lrp.process_guid.as_str()).or_default().push(lrp);
     }
-    let now = now();
     let empty = Vec::new();
     let instances = |lrp: &DesiredLrp| of.get(lrp.process_guid.as_str()).unwrap_or(&empty);
     let row = |lrp: &DesiredLrp| -> Vec<Cell> {
@@ -77,13 +86,14 @@ async fn all(client: &Client) -> Result<View, Error> {
             lrp.created_at.map_or_else(|| "-".to_owned(), |at| age(at, now)).into(),
         ]
     };
-    let table = Table {
-        columns: LIST,
-        rows: desired.items.iter().map(row).collect(),
-        nothing: "no long-running processes",
-    };
-    let value = desired.items.iter().map(|lrp| with_instances(lrp, instances(lrp))).collect();
-    Ok(View { text: Text::Table(table), value, event_id: desired.event_id })
+    let known: BTreeSet<&str> = desired.iter().map(|it| it.process_guid.as_str()).collect();
+    let others: Vec<&Vec<&ActualLrp>> =
+        of.iter().filter(|(guid, _)| !known.contains(*guid)).map(|(_, lrps)| lrps).collect();
+    let rows = desired.iter().map(row).chain(others.iter().map(|it| undesired_row(it)));
+    let table = Table { columns: LIST, rows: rows.collect(), nothing: "no long-running processes" };
+    let value = desired.iter().map(|lrp| with_instances(lrp, instances(lrp)));
+    let value = value.chain(others.iter().map(|it| undesired(it))).collect();
+    (table, value)
 }
 
 fn with_instances(lrp: &DesiredLrp, instances: &[&ActualLrp]) -> Value {
@@ -92,11 +102,35 @@ fn with_instances(lrp: &DesiredLrp, instances: &[&ActualLrp]) -> Value {
     value
 }
 
-/// How many run, and in a word how it goes.
+/// Instances of a process that nobody desires.
+fn undesired(instances: &[&ActualLrp]) -> Value {
+    let first = instances.first();
+    json!({
+        "process_guid": first.map(|lrp| &lrp.process_guid),
+        "domain": first.map(|lrp| &lrp.domain),
+        "instances": 0,
+        "desired": false,
+        "actual_lrps": instances,
+    })
+}
+
+fn undesired_row(instances: &[&ActualLrp]) -> Vec<Cell> {
+    let running = instances.iter().filter(|it| it.state == ActualState::Running).count();
+    let first = instances.first();
+    vec![
+        first.map_or("-", |lrp| lrp.process_guid.as_str()).into(),
+        first.map_or("-", |lrp| lrp.domain.as_str()).into(),
+        format!("{running}/0").into(),
+        coloured(NOT_DESIRED, Colour::Yellow),
+        "-".into(),
+        "-".into(),
+    ]
+}
+
+/// How many run, and in a word how it goes. One that moves runs for as long as its evacuating twin does.
 fn summary(lrp: &DesiredLrp, instances: &[&ActualLrp]) -> (usize, Cell) {
     let count = |state: ActualState| {
-        let counts =
-            |it: &&&ActualLrp| it.state == state && !it.evacuating && it.index < lrp.instances;
+        let counts = |it: &&&ActualLrp| it.state == state && lrp.wants_this(it);
         instances.iter().filter(counts).count()
     };
     let running = count(ActualState::Running);
@@ -120,7 +154,10 @@ fn summary(lrp: &DesiredLrp, instances: &[&ActualLrp]) -> (usize, Cell) {
 }
 
 async fn one(client: &Client, guid: &str) -> Result<View, Error> {
-    let lrp = client.desired_lrp(guid).await?;
+    let lrp = match client.desired_lrp(guid).await {
+        Err(error) if !error.is_not_found() => return Err(error),
+        found => found,
+    };
     let filter = ActualFilter { process_guid: Some(guid), all: true, ..ActualFilter::default() };
     let actual = client.actual_lrps(filter).await?;
     let now = now();
@@ -144,8 +181,21 @@ async fn one(client: &Client, guid: &str) -> Result<View, Error> {
         rows: actual.items.iter().map(row).collect(),
         nothing: "no instances",
     };
-    let value = with_instances(&lrp, &actual.items.iter().collect::<Vec<_>>());
-    Ok(View { text: Text::Page(page(&lrp), table), value, event_id: actual.event_id })
+    let instances: Vec<&ActualLrp> = actual.items.iter().collect();
+    let (page, value) = match (lrp, instances.first()) {
+        (Ok(lrp), _) => (page(&lrp), with_instances(&lrp, &instances)),
+        (Err(_), Some(first)) => (undesired_page(first), undesired(&instances)),
+        (Err(error), None) => return Err(error),
+    };
+    Ok(View { text: Text::Page(page, table), value, event_id: actual.event_id })
+}
+
+fn undesired_page(lrp: &ActualLrp) -> String {
+    lines(&[
+        ("process", lrp.process_guid.to_string()),
+        ("domain", lrp.domain.to_string()),
+        ("instances", NOT_DESIRED.to_owned()),
+    ])
 }
 
 /// What is desired, one line a field.
@@ -171,7 +221,11 @@ fn page(lrp: &DesiredLrp) -> String {
     if !lrp.annotation.is_empty() {
         lines.push(("annotation", lrp.annotation.clone()));
     }
+    self::lines(&lines)
+}
+
+fn lines(fields: &[(&str, String)]) -> String {
     let lines: String =
-        lines.iter().map(|(name, text)| format!("{name:<11}{}\n", clean(text))).collect();
+        fields.iter().map(|(name, text)| format!("{name:<11}{}\n", clean(text))).collect();
     lines + "\n"
 }

@@ -7,7 +7,7 @@ use kapell_core::manifest::Document;
 
 use super::FAILED;
 use super::args::{self, Output};
-use super::files::read;
+use super::files::{name, read};
 use super::show::{data, terminal, to_value};
 use super::table::{Cell, Column, Table, coloured, column};
 use super::text::or_dash;
@@ -24,7 +24,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 pub(crate) async fn run(args: &args::Plan, client: &Client) -> anyhow::Result<u8> {
-    let Some(documents) = read(&args.files)? else { return Ok(BAD_INPUT) };
+    let Some(documents) = read(&args.files) else { return Ok(BAD_INPUT) };
     let plan = client.plan(&wishes(documents)).await?;
     print(&match args.show.output {
         Output::Text => {
@@ -39,6 +39,7 @@ pub(crate) async fn run(args: &args::Plan, client: &Client) -> anyhow::Result<u8
 pub(crate) fn wishes(documents: Vec<Document>) -> Wishes {
     let mut wishes = Wishes::default();
     for document in documents {
+        wishes.order.push(name(&document));
         match document {
             Document::Lrp { lrp, counts } => {
                 if !counts {
@@ -72,7 +73,7 @@ fn wish(wish: &Wish) -> Vec<Cell> {
     let colour = match wish.step {
         Step::Create | Step::ScaleUp => Colour::Green,
         Step::ScaleDown | Step::Update => Colour::Yellow,
-        Step::Unchanged => Colour::Dim,
+        Step::Unchanged | Step::NotDone => Colour::Dim,
         Step::Refused => Colour::Red,
     };
     let count = if wish.before == wish.after {
@@ -106,19 +107,29 @@ pub(crate) fn summary(plan: &Plan) -> String {
             (false, false) => others += 1,
         }
     }
-    let refused = plan.wishes.iter().filter(|wish| wish.step == Step::Refused).count();
-    let mut parts = vec![format!("{placed} would start")];
+    let of = |step: Step| plan.wishes.iter().filter(|wish| wish.step == step).count();
+    let refused = of(Step::Refused);
+    let mut parts = Vec::new();
+    if refused == 0 {
+        parts.push(format!("{placed} would start"));
+    }
+    let silent = plan.silent.len();
     for (count, what) in [
         (plan.stops.len(), "would be stopped"),
         (lacking, "would find no cell"),
         (refused, "would be refused"),
+        (of(Step::NotDone), "not done because of that"),
         (others, "of others find no cell either"),
-        (plan.silent.len(), "cells did not answer"),
+        (silent, if silent == 1 { "cell did not answer" } else { "cells did not answer" }),
     ] {
         if count > 0 {
             parts.push(format!("{count} {what}"));
         }
     }
-    let verdict = if plan.fits { "all fits" } else { "not all fits" };
+    let verdict = match (refused, plan.fits) {
+        (0, true) => "all fits",
+        (0, false) => "not all fits",
+        (_, _) => "nothing would be done",
+    };
     format!("{verdict}: {}; nothing was changed\n", parts.join(", "))
 }

@@ -104,7 +104,7 @@ fn by_the_rules(cells: &[CellState], work: &[Work], limits: Limits) -> Placed {
         match decided {
             Ok(cell) => placed.assigned.push((cell, unit)),
             Err(why) => {
-                placed.failed.push((unit, String::new()));
+                placed.failed.push((unit, "".into()));
                 placed.unplaced.push(why);
             }
         }
@@ -126,7 +126,7 @@ proptest! {
         for (_, text) in &mut placed.failed {
             let known = ["found no compatible cells: ", "insufficient resources: ", "waiting to start instance: "];
             prop_assert!(known.iter().any(|head| text.starts_with(head)), "{}", text);
-            text.clear();
+            *text = "".into();
         }
         prop_assert_eq!(placed, want);
     }

@@ -84,7 +84,7 @@ fn only(cells: Vec<CellState>, work: Work) -> String {
 fn reason(cells: Vec<CellState>, work: Work) -> String {
     let placed = place(cells, vec![work]);
     assert_eq!(placed.assigned, []);
-    placed.failed[0].1.clone()
+    placed.failed[0].1.to_string()
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn each_cell_that_falls_out_is_counted_by_the_first_constraint_that_rules_it_out
     ];
     assert_eq!(counts, want);
     assert_eq!(
-        placed.failed[0].1,
+        &*placed.failed[0].1,
         "insufficient resources: memory (wanted 10 MB of memory and 10 MB of disk; the most that is free on \
          a cell is 9 MB of memory, 20 MB of disk, 5 containers; of 6 cells: 1 evacuating, 1 unhealthy, 1 \
          without the rootfs scheme, 1 with other tags, 1 lacking containers, 1 lacking disk, 2 lacking memory)"

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Explained, counted, input, span};
+use super::{Due, Explained, counted, input, span};
 use crate::board::cell::CellPresence;
 use crate::board::ids::CellId;
 use crate::board::settings::Settings;
@@ -14,6 +14,10 @@ pub struct CellFacts<'a> {
     /// It is known from records only, and this leader still gives it time to report.
     pub awaited: bool,
     pub heard_ago: Option<Duration>,
+    /// How long ago it did not answer the leader, unless it has answered since.
+    pub silent_since: Option<Duration>,
+    /// When convergence looks after what it held, if it is gone.
+    pub due: Due,
     /// Instances and tasks that the board has on it.
     pub lrps: u32,
     pub tasks: u32,
@@ -30,9 +34,12 @@ pub fn cell(about: &CellFacts<'_>, settings: &Settings) -> Explained {
             vec![format!("start cell `{id}`, or wait until its work is started elsewhere")],
         ),
         None => (
-            format!("cell `{id}` is not present"),
-            format!("presence: a cell that is not heard of for {ttl} is lost"),
-            vec![format!("start cell `{id}`")],
+            format!("cell `{id}` is gone: {}", became(about)),
+            format!(
+                "presence: of a cell that left or is not heard of for {ttl}, instances are started \
+                 elsewhere and tasks have failed"
+            ),
+            vec![format!("start cell `{id}` again")],
         ),
         Some(presence) if presence.evacuating => (
             format!("cell `{id}` is being evacuated: it takes no new work"),
@@ -42,6 +49,11 @@ pub fn cell(about: &CellFacts<'_>, settings: &Settings) -> Explained {
                 "start another cell, if its instances find no room".to_owned(),
                 format!("start cell `{id}` again once it has ended"),
             ],
+        ),
+        Some(presence) if about.silent_since.is_some() => (
+            format!("cell `{id}` is present, but its agent did not answer the leader"),
+            "auction: a cell that does not answer is given no work until it does".to_owned(),
+            vec![format!("see whether the leader reaches {}", presence.url)],
         ),
         Some(_) => (
             format!("cell `{id}` is present and takes work"),
@@ -62,7 +74,23 @@ pub fn cell(about: &CellFacts<'_>, settings: &Settings) -> Explained {
         inputs.push(input("disk_mb", &presence.capacity.disk_mb));
         inputs.push(input("containers", &presence.capacity.containers));
     }
-    Explained { summary, rule, facts: facts(about), inputs, remedies, next_try_at: None }
+    let is_gone = about.presence.is_none() && !about.awaited;
+    let next_try_at = (is_gone && holds(about)).then_some(about.due.pass);
+    Explained { summary, rule, facts: facts(about), inputs, remedies, next_try_at }
+}
+
+/// Whether the board has anything on it.
+const fn holds(about: &CellFacts<'_>) -> bool {
+    about.lrps > 0 || about.tasks > 0
+}
+
+/// What became of the work of a cell that is gone.
+const fn became(about: &CellFacts<'_>) -> &'static str {
+    if holds(about) {
+        "what the board still has on it is about to be started elsewhere, or fails"
+    } else {
+        "nothing is left of its work: instances were started elsewhere, tasks have failed"
+    }
 }
 
 fn facts(about: &CellFacts<'_>) -> Vec<String> {
@@ -72,6 +100,9 @@ fn facts(about: &CellFacts<'_>) -> Vec<String> {
         counted(about.tasks, "task")
     )];
     facts.extend(about.heard_ago.map(|ago| format!("it was last heard of {} ago", span(ago))));
+    facts.extend(about.silent_since.map(|ago| {
+        format!("its agent did not answer when the leader last asked it, {} ago", span(ago))
+    }));
     if let Some(presence) = about.presence {
         let all = presence.capacity;
         facts.push(format!(

@@ -8,7 +8,9 @@ use crate::board::ids::ProcessGuid;
 pub struct ProcessFacts<'a> {
     pub guid: &'a ProcessGuid,
     pub desired: Option<&'a DesiredLrp>,
-    /// Without evacuating twins.
+    /// What is desired cannot be read: its record was set aside.
+    pub forgotten: bool,
+    /// As readers are shown them: of an instance that moves, its evacuating twin.
     pub instances: &'a [ActualLrp],
     /// Why those that do not run as desired are as they are: the first of them.
     pub unsettled: &'a [Explained],
@@ -24,15 +26,22 @@ pub fn process(about: &ProcessFacts<'_>) -> Explained {
         u32::try_from(found).unwrap_or(u32::MAX)
     };
     let desired = about.desired.filter(|lrp| !lrp.removing);
-    let runs = |lrp: &ActualLrp| {
-        lrp.state == ActualState::Running && desired.is_some_and(|it| it.wants_this(lrp))
-    };
-    let running = count(&runs);
+    let running = count(&|lrp| {
+        lrp.state == ActualState::Running && desired.is_none_or(|it| it.wants_this(lrp))
+    });
     let summary = match desired {
         Some(lrp) => {
             format!("of `{guid}` {running} of {} run", counted(lrp.instances, "desired instance"))
         }
-        None => format!("`{guid}` is not desired, and {} left", are(count(&|_| true))),
+        None => {
+            let left = are(count(&|_| true));
+            let why = if about.forgotten && about.desired.is_none() {
+                "what is desired of it cannot be read: nothing of it is stopped"
+            } else {
+                "it is not desired"
+            };
+            format!("of `{guid}` {left} left, {running} running; {why}")
+        }
     };
     let mut inputs = vec![
         input("desired_instances", &desired.map_or(0, |lrp| lrp.instances)),

@@ -1,11 +1,11 @@
 use std::collections::BTreeSet;
 
 use super::instance::cell_fact;
-use super::{Explained, Input, clock, input, name_of, span};
+use super::{Due, Explained, Input, clock, in_flight_rule, input, name_of, span};
 use crate::board::cell::CellPresence;
 use crate::board::duty::Duty;
 use crate::board::ids::CellId;
-use crate::board::placement::{self, Want};
+use crate::board::placement::{self, IN_FLIGHT, Want};
 use crate::board::settings::Settings;
 use crate::board::task::{Task, TaskState};
 use crate::seams::Timestamp;
@@ -18,6 +18,7 @@ pub struct TaskFacts<'a> {
     pub present: &'a BTreeSet<CellId>,
     /// What the cells that are there say of themselves.
     pub cells: &'a [CellPresence],
+    pub due: Due,
 }
 
 /// Explains a task.
@@ -28,7 +29,7 @@ pub fn task(about: &TaskFacts<'_>, now: Timestamp, settings: &Settings) -> Expla
         facts: about.facts(now, settings),
         inputs: about.inputs(now, settings),
         remedies: about.remedies(settings),
-        next_try_at: about.next_try_at(now, settings),
+        next_try_at: about.next_try_at(settings),
     }
 }
 
@@ -37,6 +38,10 @@ impl TaskFacts<'_> {
         let cell = self.task.cell_id.as_ref();
         self.task.state == TaskState::Running
             && cell.is_some_and(|cell| !self.present.contains(cell))
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.task.placement_error.as_ref().is_some_and(|error| error.starts_with(IN_FLIGHT))
     }
 
     fn has_callback(&self) -> bool {
@@ -67,19 +72,27 @@ impl TaskFacts<'_> {
             }
             TaskState::Running => format!("task `{guid}` runs on cell `{cell}`"),
             TaskState::Completed => format!("task `{guid}` {outcome}"),
-            TaskState::Resolving => format!("task `{guid}` {outcome}; it is being resolved"),
+            TaskState::Resolving if self.has_callback() => format!(
+                "task `{guid}` {outcome}; its completion is being told, and it is deleted when the receiver \
+                 has answered"
+            ),
+            TaskState::Resolving => format!("task `{guid}` {outcome}; it is being deleted"),
         }
     }
 
     fn rule(&self, now: Timestamp, settings: &Settings) -> String {
         let stale = now.since(self.task.since) >= settings.kick_task;
         match self.task.state {
+            TaskState::Pending if self.is_held_back() => in_flight_rule(settings),
             TaskState::Pending if stale => Duty::StartTaskAgain.to_string(),
             TaskState::Pending => "auction: it is placed with the next batch".to_owned(),
             TaskState::Running if self.is_lost() => Duty::FailLostTask.to_string(),
             TaskState::Running => "a task runs once: it is left alone until it ends".to_owned(),
             TaskState::Completed if self.has_callback() => Duty::ResolveTask.to_string(),
             TaskState::Completed => Duty::DeleteOldTask.to_string(),
+            TaskState::Resolving if self.has_callback() && !stale => {
+                "callback: it is told until the receiver has answered, then deleted".to_owned()
+            }
             TaskState::Resolving => Duty::DemoteTask.to_string(),
         }
     }
@@ -165,12 +178,13 @@ impl TaskFacts<'_> {
         }
     }
 
-    fn next_try_at(&self, now: Timestamp, settings: &Settings) -> Option<Timestamp> {
-        let again = now.max(self.task.since.after(settings.kick_task));
+    fn next_try_at(&self, settings: &Settings) -> Option<Timestamp> {
+        let stale = self.task.since.after(settings.kick_task);
         match self.task.state {
-            TaskState::Pending | TaskState::Resolving => Some(again),
-            TaskState::Running => self.is_lost().then_some(now),
-            TaskState::Completed => self.has_callback().then_some(again),
+            TaskState::Pending => Some(self.due.placement(stale)),
+            TaskState::Resolving => Some(self.due.pass_after(stale)),
+            TaskState::Running => self.is_lost().then_some(self.due.pass),
+            TaskState::Completed => self.has_callback().then(|| self.due.pass_after(stale)),
         }
     }
 }

@@ -1,27 +1,40 @@
 use std::collections::BTreeSet;
 
 use super::world::*;
-use crate::board::explain::{self, CellFacts, Explained, InstanceFacts, ProcessFacts, TaskFacts};
+use crate::board::explain::{
+    self, CellFacts, Due, Explained, InstanceFacts, ProcessFacts, TaskFacts,
+};
 use crate::board::*;
 
-fn presence() -> CellPresence {
+pub(super) fn presence() -> CellPresence {
     serde_json::from_str(
         r#"{"cell_id":"a","url":"http://h:1","zone":"z","capacity":{"memory_mb":100,"disk_mb":20,"containers":30}}"#,
     )
     .unwrap()
 }
 
-fn explained(world: &World) -> Explained {
-    let present = BTreeSet::from(["a".into()]);
+/// A round in 7 s, a pass in 20 s.
+pub(super) fn due() -> Due {
+    Due { round: Some(NOW.after(seconds(7))), pass: NOW.after(seconds(20)) }
+}
+
+pub(super) fn explained(world: &World) -> Explained {
+    explained_when(world, due())
+}
+
+fn explained_when(world: &World, due: Due) -> Explained {
+    let present = BTreeSet::from(["a".into(), "b".into()]);
     let key = key(0);
     let about = InstanceFacts {
         key: &key,
         desired: world.records.desired.get(&key.process_guid),
+        forgotten: world.records.is_forgotten(&key.process_guid),
         instance: world.instance(0),
         evacuating: world.twin(0),
         domain: world.records.domains.get(&Domain::from("d")),
         present: &present,
         cells: &[presence()],
+        due,
     };
     explain::instance(&about, world.now, &world.settings)
 }
@@ -66,8 +79,14 @@ fn an_instance_says_when_the_board_tries_again() {
     let at = |world: &World| explained(world).next_try_at;
     assert_eq!(at(&World::desiring(1).with(crashed(4))), Some(NOW.after(seconds(60))));
     assert_eq!(at(&World::desiring(1).with(crashed(201))), None);
-    assert_eq!(at(&World::desiring(1).with(unclaimed())), Some(NOW.after(seconds(30))));
+    let waits = World::desiring(1).with(unclaimed());
+    assert_eq!(at(&waits), due().round);
+    // The auctioneer does not know of it: convergence asks for it when it is stale.
+    let at_pass = |world: &World| explained_when(world, Due { round: None, ..due() }).next_try_at;
+    assert_eq!(at_pass(&waits), Some(NOW.after(seconds(30))));
     assert_eq!(at(&World::desiring(1).with(running("a", "x"))), None);
+    assert_eq!(at(&World::desiring(1)), Some(due().pass));
+    assert_eq!(at(&World::desiring(1).with(running("gone", "x"))), Some(due().pass));
     assert_eq!(at(&World::new().with(crashed(4))), None);
 }
 
@@ -96,12 +115,12 @@ fn an_instance_names_its_facts() {
 fn a_task_says_why_it_is_as_it_is() {
     let present = BTreeSet::from(["a".into()]);
     let say = |task: &Task| {
-        let about = TaskFacts { task, present: &present, cells: &[presence()] };
+        let about = TaskFacts { task, present: &present, cells: &[presence()], due: due() };
         explain::task(&about, NOW, &Settings::default())
     };
     let pending = say(&task(TaskState::Pending, None));
     assert_eq!(pending.summary, "task `t` waits for a cell: it is being placed");
-    assert_eq!(pending.next_try_at, Some(NOW.after(seconds(30))));
+    assert_eq!(pending.next_try_at, due().round);
     assert_eq!(say(&task(TaskState::Running, Some("a"))).summary, "task `t` runs on cell `a`");
     let failed = Task {
         failed: true,
@@ -122,6 +141,8 @@ fn a_cell_says_whether_it_takes_work() {
         presence: Some(&presence),
         awaited: false,
         heard_ago: Some(seconds(2)),
+        silent_since: None,
+        due: due(),
         lrps: 3,
         tasks: 1,
     };
@@ -131,13 +152,9 @@ fn a_cell_says_whether_it_takes_work() {
     let leaving = CellPresence { evacuating: true, ..presence.clone() };
     let said = explain::cell(&CellFacts { presence: Some(&leaving), ..about }, &settings);
     assert_eq!(said.summary, "cell `a` is being evacuated: it takes no new work");
-    assert_eq!(
-        explain::cell(&CellFacts { presence: None, ..about }, &settings).summary,
-        "cell `a` is not present"
-    );
 }
 
-fn value<'a>(explained: &'a Explained, name: &str) -> Option<&'a str> {
+pub(super) fn value<'a>(explained: &'a Explained, name: &str) -> Option<&'a str> {
     explained.inputs.iter().find(|input| input.name == name).map(|input| input.value.as_str())
 }
 
@@ -179,7 +196,7 @@ fn an_instance_names_the_rule_and_what_would_change_it() {
         (
             World::new().with(running("a", "x")),
             "convergence duty 3: instance that nobody desires, held back because its domain is not fresh",
-            "set its domain fresh, which stops it: kapell domain set d",
+            "set its domain fresh to have it stopped: kapell domain set d",
         ),
         (World::desiring(1).with(crashed(4)), "crash dance: 4th crash", "wait until 13:47:40 UTC"),
         (
@@ -197,7 +214,7 @@ fn an_instance_names_the_rule_and_what_would_change_it() {
     let domain = Freshness { domain: "d".into(), expires_at: None, since: None };
     fresh.records.put(Record::Domain(domain));
     assert_eq!(explained(&fresh).rule, "convergence duty 3: instance that nobody desires");
-    assert_eq!(explained(&fresh).next_try_at, Some(NOW.after(seconds(30))));
+    assert_eq!(explained(&fresh).next_try_at, Some(due().pass));
 }
 
 #[test]
@@ -224,18 +241,18 @@ fn the_inputs_of_a_rule_are_its_values() {
 fn a_task_names_the_rule_and_what_would_change_it() {
     let present = BTreeSet::from(["a".into()]);
     let say = |task: &Task, pause: u64| {
-        let about = TaskFacts { task, present: &present, cells: &[presence()] };
+        let about = TaskFacts { task, present: &present, cells: &[presence()], due: due() };
         explain::task(&about, NOW.after(seconds(pause)), &Settings::default())
     };
     let pending = task(TaskState::Pending, None);
     assert_eq!(say(&pending, 0).rule, "auction: it is placed with the next batch");
     assert_eq!(say(&pending, 31).rule, "convergence duty for tasks 2: stale PENDING task");
-    assert_eq!(say(&pending, 31).next_try_at, Some(NOW.after(seconds(31))));
+    assert_eq!(say(&pending, 31).next_try_at, due().round);
     assert_eq!(value(&say(&pending, 0), "given_up_in"), Some("30 min"));
     assert_eq!(say(&pending, 0).remedies, ["cancel it: kapell task cancel t"]);
     let lost = task(TaskState::Running, Some("gone"));
     assert_eq!(say(&lost, 0).rule, "convergence duty for tasks 1: RUNNING task on a lost cell");
-    assert_eq!(say(&lost, 0).next_try_at, Some(NOW));
+    assert_eq!(say(&lost, 0).next_try_at, Some(due().pass));
     let done = task(TaskState::Completed, Some("a"));
     assert_eq!(say(&done, 0).rule, "convergence duty for tasks 3: old COMPLETED task");
     assert_eq!(
@@ -260,6 +277,8 @@ fn a_cell_names_the_rule_and_what_would_change_it() {
         presence: None,
         awaited: true,
         heard_ago: None,
+        silent_since: None,
+        due: due(),
         lrps: 0,
         tasks: 0,
     };
@@ -285,6 +304,7 @@ fn a_process_is_explained_by_what_does_not_run() {
     let about = ProcessFacts {
         guid: &guid,
         desired,
+        forgotten: false,
         instances: &instances,
         unsettled: &[missing],
         more: 1,
@@ -296,5 +316,11 @@ fn a_process_is_explained_by_what_does_not_run() {
     let calm = explain::process(&ProcessFacts { unsettled: &[], more: 0, ..about });
     assert_eq!((calm.rule.as_str(), calm.next_try_at), ("as desired: nothing is to be done", None));
     let gone = explain::process(&ProcessFacts { desired: None, ..about });
-    assert_eq!(gone.summary, "`web` is not desired, and 1 instance is left");
+    assert_eq!(gone.summary, "of `web` 1 instance is left, 1 running; it is not desired");
+    assert_eq!(value(&gone, "running"), Some("1"));
+    let moving = [ActualLrp { incarnation: desired.unwrap().incarnation, ..twin("a", "y") }];
+    let moves = explain::process(&ProcessFacts { instances: &moving, ..about });
+    assert_eq!(moves.summary, "of `web` 1 of 3 desired instances run");
+    let left = explained(&World::new().with(running("a", "x")));
+    assert!(!left.remedies.iter().any(|remedy| remedy.contains("lrp scale")), "{left:?}");
 }

@@ -160,3 +160,93 @@ fn a_task_is_created_once_and_refused_if_it_differs() {
     assert_eq!(other.wishes[0].step, Step::Refused);
     assert_eq!(other.wishes[0].fields, ["memory_mb"]);
 }
+
+fn pair(world: &World, first: &DesiredLrp, second: &DesiredLrp, cells: Cells) -> Plan {
+    let of = |lrp| plan::of_lrp(&world.records, lrp, false, world.now, &world.settings);
+    plan::drawn(vec![of(first), of(second)], vec![], cells)
+}
+
+#[test]
+fn documents_are_placed_one_after_the_other_as_they_are_applied() {
+    let world = World::new();
+    let small = DesiredLrp { process_guid: "small".into(), instances: 1, memory_mb: 40, ..web() };
+    let large = DesiredLrp { process_guid: "large".into(), instances: 1, memory_mb: 70, ..web() };
+    // One auction over both would place the larger one first.
+    let plan = pair(&world, &small, &large, on(vec![cell("a", 100)]));
+    assert_eq!(places(&plan), [("lrp/large/0", None), ("lrp/small/0", Some("a"))]);
+    assert_eq!(plan.wishes[0].subject, "lrp/small");
+    let plan = pair(&world, &large, &small, on(vec![cell("a", 100)]));
+    assert_eq!(places(&plan), [("lrp/large/0", Some("a")), ("lrp/small/0", None)]);
+    assert!(plan.units[1].reason.as_ref().unwrap().contains("free on a cell is 30 MB"));
+}
+
+#[test]
+fn what_an_earlier_document_was_given_weighs_for_a_later_one() {
+    let world = World::desiring(2).with(unclaimed());
+    let other = DesiredLrp { process_guid: "other".into(), instances: 1, ..web() };
+    let web = DesiredLrp { instances: 2, ..web() };
+    // web/0 waits, and is placed with the first document; web/1 is then kept apart from it.
+    let plan = pair(&world, &other, &web, on(vec![cell("a", 1000), cell("b", 1000)]));
+    let at = |subject: &str| {
+        let unit = plan.units.iter().find(|unit| unit.subject == subject).unwrap();
+        unit.cell_id.clone().unwrap()
+    };
+    assert_ne!(at("lrp/web/0"), at("lrp/web/1"), "{plan:?}");
+    assert_ne!(at("lrp/web/0"), at("lrp/other/0"), "{plan:?}");
+}
+
+#[test]
+fn with_one_refusal_nothing_is_done() {
+    let world = World::desiring(1);
+    let refused = DesiredLrp { instances: 1, memory_mb: 128, ..web() };
+    let new = DesiredLrp { process_guid: "new".into(), instances: 2, ..web() };
+    let plan = pair(&world, &new, &refused, on(vec![cell("a", 1000)]));
+    let steps: Vec<Step> = plan.wishes.iter().map(|wish| wish.step).collect();
+    assert_eq!(steps, [Step::NotDone, Step::Refused]);
+    assert_eq!((plan.wishes[0].before, plan.wishes[0].after), (0, 0));
+    assert!(plan.units.is_empty() && plan.stops.is_empty() && !plan.fits, "{plan:?}");
+}
+
+#[test]
+fn a_pending_task_with_room_reserved_is_not_placed_twice() {
+    let mut world = World::new();
+    let pending = task(TaskState::Pending, None);
+    let key = pending.guid().clone();
+    world.records.put(Record::Task(Box::new(pending)));
+    let held = Held { key, instance_guid: "x".into(), memory_mb: 64, disk_mb: 0 };
+    let there = CellState { tasks: vec![held], ..cell("a", 64) };
+    let lrp = DesiredLrp { process_guid: "new".into(), instances: 1, ..web() };
+    let plan = planned(&world, &lrp, false, on(vec![there, cell("b", 0)]));
+    assert_eq!(places(&plan), [("lrp/new/0", Some("a")), ("task/t", Some("a"))]);
+}
+
+#[test]
+fn a_plan_is_drawn_in_slices_and_shares_its_reasons() {
+    let world = World::new();
+    let lrp = DesiredLrp { instances: 100, ..web() };
+    let outline = plan::of_lrp(&world.records, &lrp, false, world.now, &world.settings);
+    let mut drawing = plan::Drawing::new(vec![outline.clone()], vec![], on(vec![cell("a", 64)]));
+    let mut steps = 0;
+    while drawing.step(10) {
+        steps += 1;
+    }
+    assert!(steps >= 10, "{steps}");
+    let plan = drawing.finish();
+    assert_eq!(plan, plan::drawn(vec![outline], vec![], on(vec![cell("a", 64)])));
+    let reasons: Vec<_> = plan.units.iter().filter_map(|unit| unit.reason.as_ref()).collect();
+    assert_eq!(reasons.len(), 99);
+    assert!(reasons.iter().all(|reason| std::sync::Arc::ptr_eq(reason, reasons[0])));
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+}
+
+#[test]
+fn wishes_come_in_the_order_of_the_files() {
+    let lrps = ["b", "a"].map(|guid| DesiredLrp { process_guid: guid.into(), ..web() }).to_vec();
+    let tasks = vec![definition()];
+    let order = ["task/t", "lrp/a"].map(str::to_owned).to_vec();
+    let wishes = plan::Wishes { lrps, tasks, order, ..plan::Wishes::default() };
+    let asked = wishes.in_order();
+    let names: Vec<&str> = asked.iter().map(plan::Asked::partition).collect();
+    assert_eq!(names, ["t", "a", "b"]);
+}

@@ -5,6 +5,7 @@ mod effects;
 mod events;
 mod fakes;
 mod hub;
+mod outlook;
 mod plan;
 mod presence;
 mod pruning;

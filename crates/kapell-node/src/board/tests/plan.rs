@@ -15,11 +15,8 @@ async fn a_plan_asks_the_cells_anew_and_changes_nothing() {
     theatre.cells.has("a", room);
     theatre.cells.has("b", room);
     let event = show.board.last_event();
-    let wishes = Wishes {
-        lrps: vec![lrp("web", 4)],
-        tasks: vec![definition("t")],
-        keep_instances: Vec::new(),
-    };
+    let wishes =
+        Wishes { lrps: vec![lrp("web", 4)], tasks: vec![definition("t")], ..Wishes::default() };
     let plan = show.board.plan(&wishes).await;
     assert_eq!(plan.units.iter().filter(|unit| unit.cell_id.is_some()).count(), 4, "{plan:?}");
     assert!(!plan.fits);

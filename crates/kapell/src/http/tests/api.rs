@@ -296,3 +296,43 @@ async fn it_is_explained_why() {
         assert_eq!(host.get(path).await.problem(), (404, "not_found".to_owned()), "{path}");
     }
 }
+
+#[tokio::test]
+async fn it_is_explained_when_the_board_itself_looks_again_and_which_cells_are_away() {
+    let (host, desk) = Host::with_board().await;
+    desk.desire(WEB);
+    desk.instance(lrp("web", 0, ActualState::Unclaimed, None));
+    let waits = host.get("/v1/explain/lrp/web/0").await.json();
+    assert_eq!(waits["next_try_at"], 2000, "{waits}");
+    desk.cell_at("c1", "http://127.0.0.1:1");
+    *desk.silent.lock().unwrap() = Some("c1".into());
+    let silent = host.get("/v1/explain/cell/c1").await.json();
+    assert!(silent["summary"].as_str().unwrap().contains("did not answer"), "{silent}");
+    desk.leave(&"c1".into());
+    let gone = host.get("/v1/explain/cell/c1").await.json();
+    assert!(gone["summary"].as_str().unwrap().starts_with("cell `c1` is gone"), "{gone}");
+    assert!(!gone["facts"].to_string().contains("did not answer"), "{gone}");
+}
+
+#[tokio::test]
+async fn a_process_that_moves_runs_and_one_that_nobody_desires_is_counted() {
+    let (host, desk) = Host::with_board().await;
+    desk.desire(WEB);
+    desk.cell_at("c1", "http://127.0.0.1:1");
+    desk.instance(lrp("web", 0, ActualState::Unclaimed, None));
+    let mut twin = lrp("web", 0, ActualState::Running, Some("c1"));
+    twin.evacuating = true;
+    desk.instance(twin);
+    let moves = host.get("/v1/explain/lrp/web").await.json();
+    assert!(moves["summary"].as_str().unwrap().starts_with("of `web` 1 of "), "{moves}");
+    assert!(moves["facts"][0].as_str().unwrap().starts_with("web/0 still runs on cell"), "{moves}");
+    desk.instance(lrp("left", 0, ActualState::Running, Some("c1")));
+    let left = host.get("/v1/explain/lrp/left").await.json();
+    let want = "of `left` 1 instance is left, 1 running; it is not desired";
+    assert_eq!(left["summary"], want, "{left}");
+    assert!(!left["remedies"].to_string().contains("lrp scale"), "{left}");
+    desk.records.lock().unwrap().forget("lost".into());
+    let lost = host.get("/v1/explain/lrp/lost").await.json();
+    assert!(lost["summary"].as_str().unwrap().contains("cannot be read"), "{lost}");
+    assert_eq!(host.get("/v1/explain/lrp/lost/0").await.status, 200);
+}

@@ -3,9 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_api::v1::{CellRecords, CellView, RecordsWanted, Welcome};
+use kapell_core::board::explain::Due;
 use kapell_core::board::plan::{self, Cells, Plan, Wishes};
 use kapell_core::board::{
     ActualLrp, ActualState, CellId, CellPresence, CellState, DesiredLrp, NetInfo, PortMapping,
@@ -23,6 +25,9 @@ use super::super::desk::{Desk, Watcher};
 pub(super) struct FakeDesk {
     pub(super) records: Mutex<Records>,
     pub(super) cells: Mutex<Vec<CellView>>,
+    pub(super) gone: Mutex<Vec<CellView>>,
+    /// The cell that does not answer.
+    pub(super) silent: Mutex<Option<CellId>>,
     /// What was asked of it.
     pub(super) asked: Mutex<Vec<Request>>,
     /// What it answers, in order; then that all is done.
@@ -162,13 +167,29 @@ impl Desk for FakeDesk {
         self.cells.lock().unwrap().clone()
     }
 
+    fn gone(&self, cell_id: &CellId) -> Option<CellView> {
+        let gone = self.gone.lock().unwrap();
+        gone.iter().find(|cell| cell.presence.cell_id == *cell_id).cloned()
+    }
+
+    fn silent_since(&self, cell_id: &CellId) -> Option<Duration> {
+        (self.silent.lock().unwrap().as_ref() == Some(cell_id)).then_some(Duration::from_secs(3))
+    }
+
+    fn due(&self) -> Due {
+        Due { round: Some(Timestamp(2000)), pass: Timestamp(3000) }
+    }
+
     fn present(&self, presence: CellPresence) -> Result<Welcome, kapell_api::v1::Problem> {
         self.cell_at(presence.cell_id.as_str(), &presence.url);
         Ok(Welcome { epoch: Epoch(7), ttl_ms: 15_000 })
     }
 
     fn leave(&self, cell_id: &CellId) {
-        self.cells.lock().unwrap().retain(|cell| cell.presence.cell_id != *cell_id);
+        let mut cells = self.cells.lock().unwrap();
+        let left = cells.extract_if(.., |cell| cell.presence.cell_id == *cell_id);
+        let gone = left.map(|cell| CellView { state: "gone".to_owned(), ..cell });
+        self.gone.lock().unwrap().extend(gone);
     }
 
     fn records(&self, _cell_id: &CellId, _wanted: &RecordsWanted) -> CellRecords {
@@ -188,12 +209,8 @@ impl Desk for FakeDesk {
     async fn plan(&self, wishes: &Wishes) -> Plan {
         let (now, settings) = (Timestamp(1000), Settings::default());
         let records = self.records.lock().unwrap();
-        let lrps = wishes.lrps.iter().map(|lrp| {
-            let keeps = wishes.keep_instances.contains(&lrp.process_guid);
-            plan::of_lrp(&records, lrp, keeps, now, &settings)
-        });
-        let tasks = wishes.tasks.iter().map(|it| plan::of_task(&records, it, now, &settings));
-        let outlines = lrps.chain(tasks).collect();
+        let asked = wishes.in_order();
+        let outlines = asked.iter().map(|it| plan::outline(&records, it, now, &settings)).collect();
         let known = wishes.lrps.iter().map(|it| &it.process_guid).collect();
         let waiting = plan::waiting(&records, &known, &BTreeSet::new());
         let states = self.states.lock().unwrap().clone();

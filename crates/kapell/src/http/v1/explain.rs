@@ -1,6 +1,6 @@
 //! Why something is as it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -10,7 +10,7 @@ use kapell_core::board::explain::{
 };
 use kapell_core::board::{
     ActualLrp, ActualState, CellId, CellPresence, DesiredLrp, Domain, Freshness, LrpKey,
-    ProcessGuid, TaskGuid,
+    ProcessGuid, TaskGuid, shown,
 };
 use kapell_core::seams::Timestamp;
 
@@ -55,35 +55,71 @@ fn cells(desk: &dyn Desk) -> (BTreeSet<CellId>, Vec<CellPresence>) {
 
 fn of_task(desk: &dyn Desk, guid: &TaskGuid, now: Timestamp) -> Option<Explained> {
     let (present, cells) = cells(desk);
-    let settings = desk.settings();
+    let (settings, due) = (desk.settings(), desk.due());
     let explained = look(desk, guid.as_str(), |records| {
         let task = records.tasks.get(guid)?;
-        let about = TaskFacts { task, present: &present, cells: &cells };
+        let about = TaskFacts { task, present: &present, cells: &cells, due };
         Some(rules::task(&about, now, &settings))
     });
     explained?
 }
 
-fn whole(desk: &dyn Desk, guid: &ProcessGuid, now: Timestamp) -> Option<Explained> {
-    let found: (Option<DesiredLrp>, Vec<ActualLrp>) = look(desk, guid.as_str(), |records| {
-        (records.desired.get(guid).cloned(), records.instances_of(guid).cloned().collect())
-    })?;
-    let (desired, instances) = found;
-    if desired.is_none() && instances.is_empty() {
-        return None;
+/// What records say of a process.
+struct Process {
+    desired: Option<DesiredLrp>,
+    forgotten: bool,
+    instances: Vec<ActualLrp>,
+    twins: Vec<ActualLrp>,
+}
+
+impl Process {
+    fn look(desk: &dyn Desk, guid: &ProcessGuid) -> Option<Self> {
+        let found = look(desk, guid.as_str(), |records| Self {
+            desired: records.desired.get(guid).cloned(),
+            forgotten: records.is_forgotten(guid),
+            instances: records.instances_of(guid).cloned().collect(),
+            twins: records.evacuating_of(guid).cloned().collect(),
+        })?;
+        let Self { desired, forgotten, instances, twins } = &found;
+        let is_known =
+            desired.is_some() || *forgotten || !instances.is_empty() || !twins.is_empty();
+        is_known.then_some(found)
     }
-    let is_settled = |lrp: &ActualLrp| {
-        lrp.state == ActualState::Running && desired.as_ref().is_some_and(|it| it.wants_this(lrp))
-    };
-    let mut indices: BTreeSet<u32> =
-        (0..desired.as_ref().filter(|it| !it.removing).map_or(0, |it| it.instances)).collect();
-    for lrp in &instances {
-        if is_settled(lrp) {
-            indices.remove(&lrp.index);
-        } else {
-            indices.insert(lrp.index);
+
+    /// The indices that do not run as desired.
+    fn unsettled(&self) -> BTreeSet<u32> {
+        let desired = self.desired.as_ref().filter(|it| !it.removing);
+        let is_settled = |lrp: &ActualLrp| {
+            lrp.state == ActualState::Running && desired.is_some_and(|it| it.wants_this(lrp))
+        };
+        let mut indices: BTreeSet<u32> = (0..desired.map_or(0, |it| it.instances)).collect();
+        indices.extend(self.twins.iter().map(|twin| twin.index));
+        for lrp in &self.instances {
+            if is_settled(lrp) {
+                indices.remove(&lrp.index);
+            } else {
+                indices.insert(lrp.index);
+            }
         }
+        indices
     }
+
+    /// Of each index what a reader is shown.
+    fn shown(&self) -> Vec<ActualLrp> {
+        let mut both: BTreeMap<u32, (Option<&ActualLrp>, Option<&ActualLrp>)> = BTreeMap::new();
+        for lrp in &self.instances {
+            both.entry(lrp.index).or_default().0 = Some(lrp);
+        }
+        for twin in &self.twins {
+            both.entry(twin.index).or_default().1 = Some(twin);
+        }
+        both.into_values().filter_map(|(lrp, twin)| shown(lrp, twin).cloned()).collect()
+    }
+}
+
+fn whole(desk: &dyn Desk, guid: &ProcessGuid, now: Timestamp) -> Option<Explained> {
+    let found = Process::look(desk, guid)?;
+    let indices = found.unsettled();
     let told = indices.iter().take(MOST_TOLD).filter_map(|index| {
         instance(desk, &LrpKey { process_guid: guid.clone(), index: *index }, now)
     });
@@ -91,22 +127,24 @@ fn whole(desk: &dyn Desk, guid: &ProcessGuid, now: Timestamp) -> Option<Explaine
     let more = u32::try_from(indices.len().saturating_sub(MOST_TOLD)).unwrap_or(u32::MAX);
     Some(rules::process(&ProcessFacts {
         guid,
-        desired: desired.as_ref(),
-        instances: &instances,
+        desired: found.desired.as_ref(),
+        forgotten: found.forgotten,
+        instances: &found.shown(),
         unsettled: &unsettled,
         more,
     }))
 }
 
 fn instance(desk: &dyn Desk, key: &LrpKey, now: Timestamp) -> Option<Explained> {
-    let (desired, lrp, twin) = look(desk, key.process_guid.as_str(), |records| {
+    let (desired, forgotten, lrp, twin) = look(desk, key.process_guid.as_str(), |records| {
         (
             records.desired.get(&key.process_guid).cloned(),
+            records.is_forgotten(&key.process_guid),
             records.instances.get(key).cloned(),
             records.evacuating.get(key).cloned(),
         )
     })?;
-    if desired.is_none() && lrp.is_none() && twin.is_none() {
+    if desired.is_none() && !forgotten && lrp.is_none() && twin.is_none() {
         return None;
     }
     let domain: Option<Domain> = lrp
@@ -121,23 +159,29 @@ fn instance(desk: &dyn Desk, key: &LrpKey, now: Timestamp) -> Option<Explained> 
     let about = InstanceFacts {
         key,
         desired: desired.as_ref(),
+        forgotten,
         instance: lrp.as_ref(),
         evacuating: twin.as_ref(),
         domain: freshness.as_ref(),
         present: &present,
         cells: &cells,
+        due: desk.due(),
     };
     Some(rules::instance(&about, now, &desk.settings()))
 }
 
 fn of_cell(desk: &dyn Desk, id: &CellId) -> Option<Explained> {
-    let view = desk.cells().into_iter().find(|cell| cell.presence.cell_id == *id)?;
+    let there = desk.cells().into_iter().find(|cell| cell.presence.cell_id == *id);
+    let is_gone = there.is_none();
+    let view = there.or_else(|| desk.gone(id))?;
     let awaited = view.state == AWAITED;
     let about = CellFacts {
         cell_id: id,
-        presence: Some(&view.presence).filter(|_| !awaited),
+        presence: Some(&view.presence).filter(|_| !awaited && !is_gone),
         awaited,
         heard_ago: view.heard_ms_ago.map(Duration::from_millis),
+        silent_since: desk.silent_since(id).filter(|_| !is_gone),
+        due: desk.due(),
         lrps: view.lrps,
         tasks: view.tasks,
     };

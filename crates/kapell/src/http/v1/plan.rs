@@ -11,8 +11,8 @@ use super::super::answer::{self, Answer, Problem};
 use super::call::Call;
 use super::refusal::invalid;
 
-/// How many instances and tasks one plan may be about.
-const MOST_UNITS: u64 = 1_000_000;
+/// How many instances and tasks one plan may be about: no platform holds more.
+const MOST_UNITS: u64 = 250_000;
 
 pub(super) async fn plan(call: Call, ids: &dyn Ids) -> Result<Answer, Box<Problem>> {
     let (mut wishes, asked) = call.json::<Wishes>().await?;
@@ -33,9 +33,12 @@ fn check(wishes: &Wishes) -> Result<(), Box<Problem>> {
         }
         seen.insert(name);
     }
-    let units: u64 = wishes.lrps.iter().map(|it| u64::from(it.instances)).sum();
+    let instances: u64 = wishes.lrps.iter().map(|it| u64::from(it.instances)).sum();
+    let units = instances.saturating_add(u64::try_from(wishes.tasks.len()).unwrap_or(u64::MAX));
     if units > MOST_UNITS {
-        return Err(invalid(format!("instances: at most {MOST_UNITS} in one plan, not {units}")));
+        return Err(invalid(format!(
+            "instances: a plan is about at most {MOST_UNITS} instances and tasks, not {units}"
+        )));
     }
     Ok(())
 }

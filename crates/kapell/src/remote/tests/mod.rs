@@ -1,7 +1,9 @@
 mod applying;
 mod args;
 mod filter;
+mod listing;
 mod logs;
+mod planning;
 mod reach;
 mod table;
 mod text;

@@ -134,7 +134,7 @@ fn bad_files_are_told_with_every_place_and_nothing_is_applied() {
         ran.stderr_has(text);
     }
     assert_eq!((ran.stdout.as_str(), site.get("/v1/desired-lrps")), ("", json!([])));
-    site.kapell(&["apply", "-f", "none.yaml"]).expect(1).stderr_has("cannot read `none.yaml`");
+    site.kapell(&["apply", "-f", "none.yaml"]).expect(2).stderr_has("cannot read `none.yaml`");
     site.kapell(&["apply"]).expect(2);
 }
 
@@ -194,7 +194,11 @@ fn domains_and_cells_are_shown_and_set() {
     none.stderr_has("there is no cell `none`");
     site.desire("web", 1, STAYS);
     site.all_run("web", 1);
-    site.kapell(&["cells", "evacuate", "local"]).expect(0).stderr_has("local is being evacuated");
+    site.kapell(&["cells", "--watch", "evacuate", "local"]).expect(2).stderr_has("--watch");
+    let dir = site.bench.path("state").display().to_string();
+    site.kapell(&["cells", "--state-dir", &dir, "evacuate", "local"])
+        .expect(0)
+        .stderr_has("local is being evacuated");
     site.until("it to say so", || {
         site.kapell(&["cells"]).stdout.contains("evacuating").then_some(())
     });

@@ -72,9 +72,19 @@ fn a_plan_that_does_not_fit_says_why_and_ends_with_1() {
     site.kapell(&["apply", "-f", "web.yaml"]).expect(0);
     let refused = site.kapell(&["plan", "-f", "huge.yaml"]).expect(1);
     refused.stdout_has("refused").stdout_has("differs in memory_mb");
-    refused.stdout_has("1 would be refused");
+    refused.stdout_has("nothing would be done: 1 would be refused; nothing was changed");
+    site.bench.write("both.yaml", format!("{JOB}---\n{}", WEB.replace("_mb: 1", "_mb: 2")));
+    let both = site.kapell(&["plan", "-f", "both.yaml"]).expect(1);
+    both.stdout_has("nothing would be done: 1 would be refused, 1 not done because of that");
+    site.kapell(&["apply", "-f", "both.yaml"]).expect(1).stderr_has("nothing was changed");
+    assert_eq!(site.get("/v1/tasks"), json!([]));
     site.bench.write("bad.yaml", "kind: lrp\nprocess_guid: a b\n");
     site.kapell(&["plan", "-f", "bad.yaml"]).expect(2).stderr_has("bad.yaml:2:15");
-    site.kapell(&["plan", "-f", "none.yaml"]).expect(1).stderr_has("cannot read `none.yaml`");
+    site.kapell(&["plan", "-f", "none.yaml"]).expect(2).stderr_has("cannot read `none.yaml`");
+    std::fs::create_dir(site.bench.path("empty")).expect("a directory");
+    for command in ["plan", "apply"] {
+        let empty = site.kapell(&[command, "-f", "empty"]).expect(2);
+        empty.stderr_has("`empty` has no .yaml, .yml or .json file");
+    }
     site.kapell(&["plan"]).expect(2);
 }

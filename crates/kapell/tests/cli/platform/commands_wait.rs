@@ -73,6 +73,9 @@ fn events_are_printed_all_that_are_kept_or_as_they_come() {
         serde_json::from_str(one.stdout.lines().next().expect("a line")).expect("JSON");
     assert_eq!(told["id"], "1-1");
     site.kapell(&["events", "-o", "yaml"]).expect(0).stdout_has("---\n").stdout_has("id: \"1-1\"");
+    let ahead = site.kapell(&["events", "--after", "1-1000000"]).expect(0);
+    assert!(ahead.stdout.lines().next().is_some_and(|line| line.contains(" gap")), "{ahead:?}");
+    site.kapell(&["events", "--after", "99-1"]).expect(0).stdout_has(" gap");
     site.kapell(&["events", "--after", "x"]).expect(1).stderr_has("`x` is no id of an event");
 
     let mut follower = site.begin(&["events", "-f", "--after", &last]);

@@ -45,7 +45,8 @@ fn an_evacuated_cell_gives_its_instances_away_and_none_is_missing_meanwhile() {
     assert_eq!(guids_of_processes(&fleet.work()).len(), INSTANCES, "none runs twice");
     assert!(fleet.shims(0).is_empty());
     assert!(after.iter().all(|lrp| lrp["crash_count"] == 0), "moving is no crash: {after:?}");
-    fleet.kapell(&["explain", "cell/cell-0"]).expect(1).stderr_has("no cell `cell-0`");
+    fleet.kapell(&["explain", "cell/cell-0"]).expect(0).stdout_has("cell `cell-0` is gone");
+    fleet.kapell(&["explain", "cell/none"]).expect(1).stderr_has("no cell `none`");
 }
 
 /// How many indices ran at the moment when the fewest did, as anybody could see it.

@@ -229,14 +229,20 @@ fn cells() -> Value {
 }
 
 fn plans() -> Value {
-    let steps =
-        json!({ "enum": ["create", "scale_up", "scale_down", "update", "unchanged", "refused"] });
+    let steps = json!({ "enum": [
+        "create", "scale_up", "scale_down", "update", "unchanged", "refused", "not_done",
+    ] });
     json!({
         "Wishes": strict(0, &[
             ("lrps", list(&of("DesiredLrp"))), ("tasks", list(&of("TaskDefinition"))),
             ("keep_instances", json!({
                 "type": "array", "items": of("Id"),
                 "description": "Of these processes as many instances stay as there are, if they stand.",
+            })),
+            ("order", json!({
+                "type": "array", "items": text(),
+                "description": "In which order they would be applied, each as lrp/GUID or task/GUID. What is \
+                                not named comes after it: first LRPs, then tasks.",
             })),
         ]),
         "Plan": object(5, &[
