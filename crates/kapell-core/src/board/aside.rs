@@ -1,6 +1,7 @@
 //! Records that are none: kept, but out of the way.
 
-use super::ids::{Names, ProcessGuid};
+use super::desired::DesiredLrp;
+use super::ids::Names;
 use super::record::{ASIDE, Corrupt, Record, RecordKey, shard_of};
 
 /// Where something lies that was set aside: behind a prefix of its own, then which commit did it,
@@ -37,24 +38,10 @@ pub struct SetAside {
 }
 
 impl SetAside {
-    /// What was found at `key`, and why it is no record; none if it could be read by now.
+    /// What was found at `key`, and why it is no record; none if this program could read it.
     pub fn new(key: &[u8], why: Option<&Corrupt>) -> Self {
         let why = why.map_or_else(|| "this program can read it".to_owned(), Corrupt::to_string);
         Self { key: key.escape_ascii().to_string(), about: RecordKey::decode(key), why }
-    }
-
-    /// The process of which it is not known any more what is desired.
-    pub const fn forgotten(&self) -> Option<&ProcessGuid> {
-        match &self.about {
-            Some(RecordKey::Desired(guid)) => Some(guid),
-            Some(
-                RecordKey::Instance(_)
-                | RecordKey::Evacuating(_)
-                | RecordKey::Task(_)
-                | RecordKey::Domain(_),
-            )
-            | None => None,
-        }
     }
 }
 
@@ -68,4 +55,16 @@ pub fn admit(
     let record = Record::decode_sharing(key, value, names)?;
     let home = shard_of(record.partition(), shards);
     if home == shard { Ok(record) } else { Err(Corrupt::Astray) }
+}
+
+/// What stands from now on in the place of what is set aside, if anything.
+pub fn replacement(key: &[u8], (shard, shards): (u16, u16)) -> Option<Record> {
+    let key = RecordKey::decode(key).filter(|key| shard_of(key.partition(), shards) == shard)?;
+    match key {
+        RecordKey::Desired(guid) => Some(Record::Desired(Box::new(DesiredLrp::forgotten(guid)))),
+        RecordKey::Instance(_)
+        | RecordKey::Evacuating(_)
+        | RecordKey::Task(_)
+        | RecordKey::Domain(_) => None,
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::action::{Action, EnvVar};
+use super::action::{Action, EnvVar, Run};
 use super::actual::ActualLrp;
 use super::ids::{Domain, ProcessGuid};
 use crate::seams::Timestamp;
@@ -67,6 +67,9 @@ pub struct DesiredLrp {
     /// Instances that somebody has given up, by scaling down or deleting, may still be there.
     #[serde(default, skip_serializing_if = "is_false")]
     pub retiring: bool,
+    /// It stands for one that cannot be read: nobody knows what is desired, and nobody is shown it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub forgotten: bool,
 }
 
 impl DesiredLrp {
@@ -96,7 +99,14 @@ impl DesiredLrp {
             incarnation: 0,
             removing: false,
             retiring: false,
+            forgotten: false,
         }
+    }
+
+    /// What stands in the place of one that cannot be read.
+    pub fn forgotten(process_guid: ProcessGuid) -> Self {
+        let unknown = Self::new(process_guid, Domain::new(""), Action::Run(Run::default()));
+        Self { removing: true, forgotten: true, ..unknown }
     }
 
     /// Whether there is to be an instance with this index.
@@ -111,7 +121,8 @@ impl DesiredLrp {
 
     /// Whether somebody has given this instance up, by scaling down or deleting.
     pub const fn has_given_up(&self, lrp: &ActualLrp) -> bool {
-        !self.wants_this(lrp) && (self.retiring || lrp.incarnation != self.incarnation)
+        let is_other = lrp.incarnation != self.incarnation && !self.forgotten;
+        !self.wants_this(lrp) && (self.retiring || is_other)
     }
 
     /// Whether the same instances are wanted and given up.
@@ -119,6 +130,7 @@ impl DesiredLrp {
         self.instances == other.instances
             && self.incarnation == other.incarnation
             && self.removing == other.removing
+            && self.forgotten == other.forgotten
             && self.retiring == other.retiring
     }
 }

@@ -53,7 +53,6 @@ pub struct Records {
     pub domains: Table<Domain, Freshness>,
     index: Index,
     /// Processes of which it is not known any more what is desired.
-    forgotten: BTreeSet<ProcessGuid>,
     /// What is not wanted of processes of which some were given up. Of most processes none are.
     leaving: BTreeMap<ProcessGuid, BTreeSet<Leaving>>,
 }
@@ -88,7 +87,6 @@ impl Gathering {
             tasks: Table(self.tasks.into_iter().collect()),
             domains: Table(self.domains.into_iter().collect()),
             index: Index::default(),
-            forgotten: BTreeSet::new(),
             leaving: BTreeMap::new(),
         };
         records.index = records.indexed();
@@ -250,7 +248,6 @@ impl Records {
             }
             Some(Record::Desired(lrp)) => {
                 let guid = lrp.process_guid.clone();
-                self.forgotten.remove(&guid);
                 let before = self.desired.0.insert(guid.clone(), *lrp);
                 let after = self.desired.get(&guid);
                 self.index.desired(&guid, before.as_ref(), after);
@@ -285,16 +282,15 @@ impl Records {
         drop(self.apply(&key, Some(record)));
     }
 
-    /// What is desired of a process cannot be read: until somebody desires it again, nobody
-    /// knows that an instance of it is one too many.
-    pub fn forget(&mut self, guid: ProcessGuid) {
-        if !self.desired.contains_key(&guid) {
-            self.forgotten.insert(guid);
-        }
+    /// What is desired under a name, or was until it was deleted; none if it cannot be read.
+    pub fn known_desired(&self, guid: &ProcessGuid) -> Option<&DesiredLrp> {
+        self.desired.get(guid).filter(|lrp| !lrp.forgotten)
     }
 
+    /// Whether what is desired of a process cannot be read: until somebody desires it again, nobody
+    /// knows that an instance of it is one too many.
     pub fn is_forgotten(&self, guid: &ProcessGuid) -> bool {
-        self.forgotten.contains(guid)
+        self.desired.get(guid).is_some_and(|desired| desired.forgotten)
     }
 
     /// All that is not wanted of a process, if these very instances are wanted and given up in it.

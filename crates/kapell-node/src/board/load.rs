@@ -1,18 +1,17 @@
 //! Reads the board from its store. The fences are raised: nobody writes behind the scan.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kapell_core::board::aside::{Aside, SetAside, admit};
+use kapell_core::board::Gathering;
+use kapell_core::board::aside::{Aside, SetAside, admit, replacement};
 use kapell_core::board::ids::Names;
 use kapell_core::board::record::Corrupt;
 use kapell_core::board::time::settle_in;
-use kapell_core::board::{Gathering, Record, Records};
 use kapell_core::causes::chain;
 use kapell_core::seams::Timestamp;
 use kapell_store::Error;
-use kapell_store::model::{Fence, Item, Key, Limits, Page, SHARDS, Shard};
+use kapell_store::model::{Fence, Item, Key, Page, SHARDS, Shard};
 use tokio::task::JoinSet;
 
 use super::pruning;
@@ -70,61 +69,17 @@ async fn load_one(
         return Err(Failure::Lasting(refusal));
     }
     let fence = pruning::set_aside(tenure, shard, fence, found.bad).await?;
-    let mut records = found.records.end();
-    let (back, aside) = returning(found.aside, &records, tenure.store().limits());
-    let mut items = Vec::with_capacity(back.len());
-    for (item, mut record) in back {
-        tracing::info!(%shard, key = %item.key, "set aside before, and can be read now: put back");
-        settle_in(&mut record, now);
-        records.put(record);
-        items.push(item);
-    }
-    let fence = pruning::put_back(tenure, shard, fence, items).await?;
-    Ok((Sheet::new(records, aside), fence))
-}
-
-/// Something that lies aside, now or from now on.
-#[derive(Debug)]
-struct Lying {
-    what: SetAside,
-    /// Where it belongs.
-    at: Vec<u8>,
-    /// It lies there already, and is a record to this program.
-    readable: Option<(Item, Record)>,
+    Ok((Sheet::new(found.records.end(), found.aside), fence))
 }
 
 #[derive(Debug, Default)]
 struct Found {
     records: Gathering,
-    /// All that is no record, what was set aside last being last: the prefix of what lies aside
-    /// comes before all kinds of records.
-    aside: Vec<Lying>,
+    /// All that is no record, set aside before or from now on.
+    aside: Vec<SetAside>,
     bad: Vec<Item>,
     /// What a newer version of kapell wrote is not for us to lead.
     newer: Option<String>,
-}
-
-/// Which can be put back, and what stays aside. Of those with one key only what was set aside last
-/// counts, and nothing is put in the place of what stands.
-fn returning(
-    aside: Vec<Lying>,
-    records: &Records,
-    limits: Limits,
-) -> (Vec<(Item, Record)>, Vec<SetAside>) {
-    let (mut back, mut stays, mut later) = (Vec::new(), Vec::new(), BTreeSet::new());
-    for lying in aside.into_iter().rev() {
-        let last = later.insert(lying.at);
-        let free = |(_, record): &(Item, Record)| last && records.get(&record.key()).is_none();
-        let fits = |(item, _): &(Item, Record)| {
-            item.value.len() + 2 * item.key.as_bytes().len() <= limits.commit_bytes
-        };
-        match lying.readable.filter(free).filter(fits) {
-            Some(readable) => back.push(readable),
-            None => stays.push(lying.what),
-        }
-    }
-    stays.reverse();
-    (back, stays)
 }
 
 async fn read(tenure: &Tenure, shard: Shard, now: Timestamp) -> Result<Found, Error> {
@@ -154,11 +109,7 @@ impl Found {
                 settle_in(&mut record, now);
                 self.records.add(record);
             }
-            (read, Some(at)) => {
-                let (what, at) = (SetAside::new(at, read.as_ref().err()), at.to_vec());
-                let readable = read.ok().map(|record| (item, record));
-                self.aside.push(Lying { what, at, readable });
-            }
+            (read, Some(at)) => self.aside.push(SetAside::new(at, read.as_ref().err())),
             (Err(why @ Corrupt::Newer { .. }), None) => {
                 let key = &item.key;
                 self.newer = Some(format!(
@@ -171,8 +122,10 @@ impl Found {
                     let key = &item.key;
                     tracing::warn!(%shard, %key, %why, "no record of the board: set aside");
                 }
-                let (what, at) = (SetAside::new(at, Some(&why)), at.to_vec());
-                self.aside.push(Lying { what, at, readable: None });
+                self.aside.push(SetAside::new(at, Some(&why)));
+                if let Some(stands_in) = replacement(at, (shard.number, SHARDS)) {
+                    self.records.add(stands_in);
+                }
                 self.bad.push(item);
             }
         }

@@ -1,11 +1,11 @@
-//! Sets aside what is no record, and puts back what is one after all: nothing is destroyed.
+//! Sets aside what is no record: it is kept, but nobody takes it for one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kapell_core::board::aside::Aside;
+use kapell_core::board::aside::{Aside, replacement};
 use kapell_core::causes::chain;
-use kapell_store::model::{Commit, Fence, Item, Key, Limits, Op, Shard};
+use kapell_store::model::{Commit, Fence, Item, Key, Limits, Op, SHARDS, Shard};
 
 use crate::elections::Tenure;
 
@@ -15,39 +15,17 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) async fn set_aside(
     tenure: &Tenure,
     shard: Shard,
-    fence: Fence,
+    mut fence: Fence,
     bad: Vec<Item>,
 ) -> Result<Fence, String> {
     if !bad.is_empty() {
         tracing::warn!(%shard, count = bad.len(), "setting aside what is no record of the board");
     }
-    let to =
-        |key: &[u8], fence: Fence| Aside { epoch: fence.epoch.0, seq: fence.seq, key }.encode();
-    move_all(tenure, shard, fence, bad, to).await
-}
-
-/// Puts what was set aside where it came from, and says what the next commit must name.
-pub(super) async fn put_back(
-    tenure: &Tenure,
-    shard: Shard,
-    fence: Fence,
-    good: Vec<Item>,
-) -> Result<Fence, String> {
-    let to = |key: &[u8], _| Aside::decode(key).map_or(key, |aside| aside.key).to_vec();
-    move_all(tenure, shard, fence, good, to).await
-}
-
-async fn move_all(
-    tenure: &Tenure,
-    shard: Shard,
-    mut fence: Fence,
-    items: Vec<Item>,
-    to: impl Fn(&[u8], Fence) -> Vec<u8>,
-) -> Result<Fence, String> {
     let limits = tenure.store().limits();
-    let mut items = items.into_iter().peekable();
+    let mut items = bad.into_iter().peekable();
     while items.peek().is_some() {
-        let ops = next_commit(&mut items, limits, |key| to(key, fence));
+        let to = |key: &[u8]| Aside { epoch: fence.epoch.0, seq: fence.seq, key }.encode();
+        let ops = next_commit(&mut items, limits, shard, to);
         if !ops.is_empty() {
             fence = commit(tenure, shard, fence, &ops).await?;
         }
@@ -60,6 +38,7 @@ async fn move_all(
 fn next_commit(
     items: &mut std::iter::Peekable<impl Iterator<Item = Item>>,
     limits: Limits,
+    shard: Shard,
     to: impl Fn(&[u8]) -> Vec<u8>,
 ) -> Vec<Op> {
     let mut ops = Vec::new();
@@ -67,7 +46,8 @@ fn next_commit(
     while let Some(item) = items.peek() {
         let key = item.key.as_bytes();
         let to = to(key);
-        let size = to.len() + item.value.len() + key.len();
+        let stands_in = replacement(key, (shard.number, SHARDS)).map(|record| record.encode());
+        let size = to.len() + item.value.len() + key.len() + stands_in.as_ref().map_or(0, Vec::len);
         if to.len() > limits.key_bytes || size > limits.commit_bytes {
             items.next();
             continue;
@@ -77,7 +57,11 @@ fn next_commit(
         }
         bytes += size;
         if let Some(item) = items.next() {
-            ops.extend([Op::Put(Key::new(to), item.value), Op::Delete(item.key)]);
+            let instead = match stands_in {
+                Some(value) => Op::Put(item.key, value),
+                None => Op::Delete(item.key),
+            };
+            ops.extend([Op::Put(Key::new(to), item.value), instead]);
         }
     }
     ops

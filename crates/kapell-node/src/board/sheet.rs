@@ -11,10 +11,7 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    pub(super) fn new(mut records: Records, aside: Vec<SetAside>) -> Self {
-        for guid in aside.iter().filter_map(SetAside::forgotten) {
-            records.forget(guid.clone());
-        }
+    pub(super) const fn new(records: Records, aside: Vec<SetAside>) -> Self {
         Self { records, aside }
     }
 

@@ -125,7 +125,8 @@ impl Step<'_, '_> {
     fn give_up_earlier(&mut self, key: &LrpKey) {
         let Some(lrp) = self.draft.instance(key) else { return };
         let desired = self.draft.desired(&key.process_guid);
-        let Some(desired) = desired.filter(|it| it.incarnation != lrp.incarnation) else { return };
+        let is_other = |it: &DesiredLrp| it.incarnation != lrp.incarnation && !it.forgotten;
+        let Some(desired) = desired.filter(is_other) else { return };
         if !desired.retiring {
             self.draft.put(Record::Desired(Box::new(DesiredLrp { retiring: true, ..desired })));
         }

@@ -15,8 +15,8 @@ use crate::board::validate;
 const MOST_LOOKS: u32 = 1024;
 
 /// What the board itself keeps in a DesiredLRP.
-const OURS: [&str; 6] =
-    ["version", "created_at", "updated_at", "incarnation", "removing", "retiring"];
+const OURS: [&str; 7] =
+    ["version", "created_at", "updated_at", "incarnation", "removing", "retiring", "forgotten"];
 
 impl Step<'_, '_> {
     pub(super) fn desire(&mut self, wanted: &DesiredLrp) -> Result<Reply, Refusal> {
@@ -26,7 +26,8 @@ impl Step<'_, '_> {
             return Err(Refusal::Invalid { problems });
         }
         let guid = &wanted.process_guid;
-        let stands = self.draft.desired(guid);
+        // Of one that cannot be read, the instances belong to whoever is desired again under its name.
+        let stands = self.draft.desired(guid).filter(|stands| !stands.forgotten);
         if let Some(stands) = stands.clone().filter(|stands| !stands.removing) {
             let fields = differing(&stands, wanted, &OURS);
             if fields.is_empty() {
@@ -41,6 +42,7 @@ impl Step<'_, '_> {
             incarnation: self.next_incarnation(guid, stands.as_ref()),
             removing: false,
             retiring: stands.is_some(),
+            forgotten: false,
             ..wanted.clone()
         };
         self.draft.put(Record::Desired(Box::new(lrp.clone())));

@@ -172,7 +172,7 @@ fn the_next_due_moment_is_the_earliest_to_come() {
 #[test]
 fn what_is_desired_of_a_process_may_be_forgotten_and_then_nothing_of_it_is_retired() {
     let mut world = fresh(World::new().with(running("a", "x")), None);
-    world.records.forget("web".into());
+    world.records.put(Record::Desired(Box::new(DesiredLrp::forgotten("web".into()))));
     assert_eq!(plan(&world), []);
     let unreadable = world.records.clone();
     world.records.put(Record::Desired(Box::new(DesiredLrp { instances: 0, ..web() })));

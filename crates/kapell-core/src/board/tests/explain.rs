@@ -27,7 +27,7 @@ fn explained_when(world: &World, due: Due) -> Explained {
     let key = key(0);
     let about = InstanceFacts {
         key: &key,
-        desired: world.records.desired.get(&key.process_guid),
+        desired: world.records.known_desired(&key.process_guid),
         forgotten: world.records.is_forgotten(&key.process_guid),
         instance: world.instance(0),
         evacuating: world.twin(0),

@@ -74,7 +74,7 @@ fn a_twin_that_is_left_alone_is_there_until_its_time_is_over() {
 #[test]
 fn what_cannot_be_read_is_said_to_be_so_and_to_stop_nothing() {
     let mut world = World::new().with(running("a", "x"));
-    world.records.forget("web".into());
+    world.records.put(Record::Desired(Box::new(DesiredLrp::forgotten("web".into()))));
     let fresh = Freshness { domain: "d".into(), expires_at: None, since: None };
     world.records.put(Record::Domain(fresh));
     let said = explained(&world);
@@ -82,7 +82,7 @@ fn what_cannot_be_read_is_said_to_be_so_and_to_stop_nothing() {
     assert_eq!(said.remedies, ["apply `web` again: kapell apply -f FILE"]);
     assert_eq!(said.next_try_at, None);
     let mut nothing = World::new();
-    nothing.records.forget("web".into());
+    nothing.records.put(Record::Desired(Box::new(DesiredLrp::forgotten("web".into()))));
     assert!(explained(&nothing).summary.starts_with("web/0 is not there: what is desired"));
     let guid = ProcessGuid::from("web");
     let instances = [running("a", "x")];

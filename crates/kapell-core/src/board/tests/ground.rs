@@ -11,7 +11,7 @@ fn what_is_wanted_or_not_known_to_be_extra_has_no_ground() {
     assert_eq!(ground(&World::desiring(1).with(running("a", "x"))), Some(Ground::None));
     assert_eq!(ground(&World::desiring(1).with(twin("a", "x"))), Some(Ground::None));
     let mut unreadable = World::new().with(running("a", "x"));
-    unreadable.records.forget("web".into());
+    unreadable.records.put(Record::Desired(Box::new(DesiredLrp::forgotten("web".into()))));
     assert_eq!(ground(&unreadable), Some(Ground::None));
 }
 

@@ -1,5 +1,5 @@
 use super::world::*;
-use crate::board::aside::{Aside, SetAside, admit};
+use crate::board::aside::{Aside, admit};
 use crate::board::ids::Names;
 use crate::board::record::Corrupt;
 use crate::board::*;
@@ -123,7 +123,10 @@ fn what_was_set_aside_keeps_its_key_and_has_a_place_of_its_own() {
     assert_eq!(Aside::decode(&encoded), Some(aside));
     assert_eq!(Aside::decode(b"dweb"), None);
     assert_eq!(RecordKey::decode(&encoded), None);
-    let set_aside = SetAside::new(b"dweb", Some(&Corrupt::Short));
-    assert_eq!(set_aside.forgotten(), Some(&"web".into()));
-    assert_eq!(SetAside::new(b"tweb", Some(&Corrupt::Short)).forgotten(), None);
+    let home = shard_of("web", 16);
+    let stands_in = aside::replacement(b"dweb", (home, 16)).unwrap();
+    assert_eq!(stands_in, Record::Desired(Box::new(DesiredLrp::forgotten("web".into()))));
+    assert_eq!(Record::decode(b"dweb", &stands_in.encode()), Ok(stands_in));
+    assert_eq!(aside::replacement(b"dweb", (home + 1, 16)), None);
+    assert_eq!(aside::replacement(b"tweb", (home, 16)), None);
 }

@@ -116,11 +116,14 @@ async fn prunes(store: Arc<dyn Store>) {
         let loaded = take_over(&store, epoch).await;
         let sheet = &loaded.sheets[usize::from(shard.number)];
         assert_eq!(sheet.aside().len(), want.len());
-        let guids: Vec<_> = sheet.records().desired.keys().map(ToString::to_string).collect();
-        assert_eq!(guids, [names[0].clone()]);
+        let guids: Vec<_> =
+            sheet.records().desired_lrps().map(|lrp| lrp.process_guid.clone()).collect();
+        assert_eq!(guids, [names[0].as_str().into()]);
+        // Something stands in its place, so that later leaders know as well.
+        assert!(sheet.records().is_forgotten(&names[1].as_str().into()));
         assert_eq!((sheet.records().instances.len(), sheet.records().tasks.len()), (0, 0));
         assert_eq!(aside(&*store, shard).await, want);
-        assert_eq!(all(&*store, shard).await.len(), items.len());
+        assert_eq!(all(&*store, shard).await.len(), items.len() + 1);
         let fence = store.fence(shard).await.unwrap();
         assert_eq!(loaded.fences[usize::from(shard.number)], fence);
         assert_eq!(fence.seq, u64::from(epoch == 1), "only the first one writes");
@@ -230,10 +233,6 @@ async fn a_task_that_was_set_aside_does_not_stand_in_the_way_of_its_namesake() {
     assert_eq!(show.board.set_aside().len(), 1);
 }
 
-fn set_aside_at(seq: u64, key: &[u8]) -> Vec<u8> {
-    Aside { epoch: 0, seq, key }.encode()
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_record_of_a_newer_version_is_left_alone_and_the_board_is_not_led() {
     let theatre = Theatre::new();
@@ -246,38 +245,4 @@ async fn a_record_of_a_newer_version_is_left_alone_and_the_board_is_not_led() {
     assert_eq!(stands.len(), 1);
     assert_eq!((stands[0].key.as_bytes(), &stands[0].value), (&newer.0[..], &newer.1));
     assert!(theatre.slot.get().is_none());
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_set_aside_and_can_be_read_is_put_back() {
-    let theatre = Theatre::new();
-    let names = neighbours(3);
-    let record = |name: &str, instances| encoded(&Record::Desired(Box::new(lrp(name, instances))));
-    let back = names.iter().map(|name| record(name, 7)).collect::<Vec<_>>();
-    let items = [
-        (set_aside_at(1, &back[0].0), record(&names[0], 5).1),
-        (set_aside_at(2, &back[0].0), back[0].1.clone()),
-        // Something stands there.
-        (set_aside_at(1, &back[1].0), back[1].1.clone()),
-        record(&names[1], 0),
-        // What was set aside last cannot be read.
-        (set_aside_at(1, &back[2].0), back[2].1.clone()),
-        (set_aside_at(2, &back[2].0), b"d\x01{".to_vec()),
-    ];
-    write(&*theatre.mem, home(&names[0]), &items).await;
-    for _ in 0..2 {
-        let show = theatre.open().await;
-        let instances = names.iter().map(|name| {
-            show.board.look(name, |records| {
-                records.desired_lrp(&name.as_str().into()).map(|lrp| lrp.instances)
-            })
-        });
-        assert_eq!(instances.collect::<Vec<_>>(), [Some(7), Some(0), None]);
-        assert_eq!(show.board.set_aside().len(), 4);
-        show.close().await;
-        let stands = all(&*theatre.mem, home(&names[0])).await;
-        let aside = |item: &&Item| Aside::decode(item.key.as_bytes()).is_some();
-        assert_eq!(stands.iter().filter(aside).count(), 4);
-        assert!(stands.iter().any(|it| it.key.as_bytes() == back[0].0 && it.value == back[0].1));
-    }
 }

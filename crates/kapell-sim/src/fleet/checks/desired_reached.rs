@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use kapell_core::board::crash;
 use kapell_core::board::{
-    ActualLrp, ActualState, CellId, DesiredLrp, LrpKey, ProcessGuid, RecordKey, Task, TaskState,
+    ActualLrp, ActualState, CellId, DesiredLrp, LrpKey, ProcessGuid, Record, RecordKey, Task,
+    TaskState,
 };
 
 use super::{Check, clocks_are_true, room};
@@ -162,11 +163,13 @@ impl Check for DesiredReached {
         }
         let Fact::Committed { changes, .. } = fact else { return Ok(()) };
         for change in changes {
-            if let (RecordKey::Desired(guid), Some(_)) = (&change.key, &change.after) {
-                self.forgotten.remove(guid);
+            if let Some(Record::Desired(lrp)) = &change.after
+                && !lrp.forgotten
+            {
+                self.forgotten.remove(&lrp.process_guid);
             }
             self.changed.insert(change.key.clone(), view.now);
-            if let Some(kapell_core::board::Record::Task(task)) = &change.after
+            if let Some(Record::Task(task)) = &change.after
                 && task.first_completed_at.is_some()
             {
                 self.completed.entry(task.instance_guid.clone()).or_insert(view.now);

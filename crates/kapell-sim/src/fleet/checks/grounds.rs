@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kapell_core::board::{
-    ActualLrp, ActualState, Domain, InstanceGuid, LrpKey, ProcessGuid, RecordKey, Records,
+    ActualLrp, ActualState, Domain, InstanceGuid, LrpKey, ProcessGuid, Record, RecordKey, Records,
 };
 
 use crate::fleet::fact::Fact;
@@ -41,8 +41,10 @@ impl Grounds {
         }
         let Fact::Committed { changes, .. } = fact else { return };
         for change in changes {
-            if let (RecordKey::Desired(guid), Some(_)) = (&change.key, &change.after) {
-                self.forgotten.remove(guid);
+            if let Some(Record::Desired(lrp)) = &change.after
+                && !lrp.forgotten
+            {
+                self.forgotten.remove(&lrp.process_guid);
             }
             self.changed(&change.key, records);
         }
@@ -66,7 +68,7 @@ impl Grounds {
     /// Somebody who wants fewer gives up all that ran beyond that, also what is on no record just now because its
     /// cell is taken for lost.
     fn rescaled(&mut self, guid: &ProcessGuid, records: &Records) {
-        let Some(desired) = records.desired.get(guid) else { return };
+        let Some(desired) = records.desired.get(guid).filter(|it| !it.forgotten) else { return };
         let wanted = if desired.removing { 0 } else { desired.instances };
         let before = self.wanted.insert(guid.clone(), wanted).unwrap_or(0);
         if wanted < before {

@@ -120,8 +120,12 @@ impl NothingLost {
 
     fn committed(&mut self, change: &Change, view: &View<'_>) -> Result<(), String> {
         let Change { key, before, after } = change;
-        may_follow(key, before.as_ref(), after.as_ref())?;
-        self.may_go(key, before.as_ref(), after.as_ref(), view)?;
+        if after.as_ref().is_some_and(stands_in) {
+            return Ok(());
+        }
+        let before = before.as_ref().filter(|before| !stands_in(before));
+        may_follow(key, before, after.as_ref())?;
+        self.may_go(key, before, after.as_ref(), view)?;
         self.touched.insert(key.clone(), view.now);
         let (creation, version) = match after {
             None => {
@@ -201,6 +205,14 @@ impl NothingLost {
         let since = self.completed.get(&of_task(task));
         let old = since.is_some_and(|at| view.now + SLACK >= *at + view.settings.completed_task);
         complete && (called || old)
+    }
+}
+
+/// Whether it only stands in the place of what cannot be read.
+fn stands_in(record: &Record) -> bool {
+    match record {
+        Record::Desired(lrp) => lrp.forgotten,
+        Record::Actual(_) | Record::Task(_) | Record::Domain(_) => false,
     }
 }
 

@@ -331,7 +331,8 @@ async fn a_process_that_moves_runs_and_one_that_nobody_desires_is_counted() {
     let want = "of `left` 1 instance is left, 1 running; it is not desired";
     assert_eq!(left["summary"], want, "{left}");
     assert!(!left["remedies"].to_string().contains("lrp scale"), "{left}");
-    desk.records.lock().unwrap().forget("lost".into());
+    let forgotten = kapell_core::board::DesiredLrp::forgotten("lost".into());
+    desk.records.lock().unwrap().put(Record::Desired(Box::new(forgotten)));
     let lost = host.get("/v1/explain/lrp/lost").await.json();
     assert!(lost["summary"].as_str().unwrap().contains("cannot be read"), "{lost}");
     assert_eq!(host.get("/v1/explain/lrp/lost/0").await.status, 200);

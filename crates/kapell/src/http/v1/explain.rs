@@ -75,7 +75,7 @@ struct Process {
 impl Process {
     fn look(desk: &dyn Desk, guid: &ProcessGuid) -> Option<Self> {
         let found = look(desk, guid.as_str(), |records| Self {
-            desired: records.desired.get(guid).cloned(),
+            desired: records.known_desired(guid).cloned(),
             forgotten: records.is_forgotten(guid),
             instances: records.instances_of(guid).cloned().collect(),
             twins: records.evacuating_of(guid).cloned().collect(),
@@ -138,7 +138,7 @@ fn whole(desk: &dyn Desk, guid: &ProcessGuid, now: Timestamp) -> Option<Explaine
 fn instance(desk: &dyn Desk, key: &LrpKey, now: Timestamp) -> Option<Explained> {
     let (desired, forgotten, lrp, twin) = look(desk, key.process_guid.as_str(), |records| {
         (
-            records.desired.get(&key.process_guid).cloned(),
+            records.known_desired(&key.process_guid).cloned(),
             records.is_forgotten(&key.process_guid),
             records.instances.get(key).cloned(),
             records.evacuating.get(key).cloned(),
