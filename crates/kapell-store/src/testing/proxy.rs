@@ -170,7 +170,8 @@ async fn there(
             return Ok(false);
         }
         let now = passes(&mut wire).await;
-        if now == Wire::CutRequest {
+        // What was read before the line was told of its end must not pass either.
+        if matches!(now, Wire::CutRequest | Wire::Reset) {
             return Ok(true);
         }
         asked.send_replace(matches!(now, Wire::CutAnswer(_) | Wire::HoldAnswer(_)));
@@ -207,9 +208,8 @@ async fn back(
                 }
             }
             Wire::CutAnswer(_) | Wire::HoldAnswer(_) => {}
-            Wire::Pass | Wire::Delay(_) | Wire::Hang | Wire::CutRequest | Wire::Reset => {
-                answers = 0;
-            }
+            Wire::Reset => return Ok(true),
+            Wire::Pass | Wire::Delay(_) | Wire::Hang | Wire::CutRequest => answers = 0,
         }
         to.write_all(&bytes[..length]).await?;
     }

@@ -54,8 +54,9 @@ pub(super) fn render(desk: &dyn Desk, guid: &ProcessGuid, now: Timestamp) -> Opt
 
 /// How many of how many run.
 fn standing(out: &mut Html, desired: &DesiredLrp, lrps: &[ActualLrp]) {
-    let runs = |lrp: &&ActualLrp| lrp.state == ActualState::Running && !lrp.evacuating;
-    let running = lrps.iter().filter(runs).count();
+    let runs = lrps.iter().filter(|lrp| lrp.state == ActualState::Running);
+    // What moves runs for as long as its twin does.
+    let running = runs.map(|lrp| lrp.index).collect::<std::collections::BTreeSet<_>>().len();
     let enough = u32::try_from(running).is_ok_and(|running| running >= desired.instances);
     let class = if enough { "good" } else { "waiting" };
     html!(out; "<p><span class=\"state " (class) "\">" (running) "/" (desired.instances) " running</span> in domain " (desired.domain) "</p>\n");
