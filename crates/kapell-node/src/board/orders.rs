@@ -161,8 +161,11 @@ fn may_send(board: &Board, order: &Order) -> bool {
 /// Whether there is a reason to stop a container, if the board still has it.
 fn has_reason(board: &Board, key: &LrpKey, instance: &InstanceKey) -> Option<bool> {
     let ground = board.look(key.process_guid.as_str(), |records| records.ground(key, instance));
+    let planted = board.settings().planted;
     Some(match ground? {
-        Ground::None => false,
+        Ground::None => {
+            planted.has(Flaw::StaleDomainStops) || planted.has(Flaw::EffectsBeforeCommit)
+        }
         Ground::GivenUp | Ground::Elsewhere => true,
         Ground::Extra(domain) => is_fresh(board, &domain),
     })

@@ -41,6 +41,13 @@ impl Grounds {
         }
         let Fact::Committed { changes, .. } = fact else { return };
         for change in changes {
+            // The instance ran elsewhere, if only within this commit.
+            if let (RecordKey::Evacuating(_), Some(Record::Actual(twin)), None) =
+                (&change.key, &change.before, &change.after)
+                && let Some(container) = twin.instance_guid.clone()
+            {
+                self.by_container.entry(container).or_default().elsewhere = true;
+            }
             if let Some(Record::Desired(lrp)) = &change.after
                 && !lrp.forgotten
             {
