@@ -35,6 +35,8 @@ pub(super) struct Affected {
     first: u32,
     since: Timestamp,
     most_crashes: u32,
+    /// Figures of the reason, which differ from one instance to the next.
+    figures: String,
 }
 
 pub(super) type Complaints = BTreeMap<Complaint, Affected>;
@@ -53,12 +55,17 @@ pub(super) fn note(complaints: &mut Complaints, lrp: &ActualLrp, calm: Duration,
         }
     };
     let Some((trouble, reason)) = found else { return };
+    let (reason, figures) = match (trouble, reason.find(" (")) {
+        (Trouble::Unplaced, Some(at)) => (reason[..at].to_owned(), reason[at..].to_owned()),
+        (Trouble::Unplaced | Trouble::Crashed | Trouble::Restarted, _) => (reason, String::new()),
+    };
     let key = Complaint { trouble, process: lrp.process_guid.clone(), reason };
     let affected = complaints.entry(key).or_insert_with(|| Affected {
         instances: 0,
         first: lrp.index,
         since: lrp.since,
         most_crashes: 0,
+        figures,
     });
     affected.instances += 1;
     affected.first = affected.first.min(lrp.index);
@@ -132,7 +139,8 @@ fn instances(out: &mut Html, complaint: &Complaint, affected: &Affected, now: Ti
     if complaint.trouble != Trouble::Unplaced {
         html!(out; " <a href=\"/lrp/" (guid) "/" (affected.first) "/log\">Log<span class=\"hidden\"> of " (guid) "/" (affected.first) "</span></a>");
     }
-    html!(out; "</p><p class=\"reason\">" {spoken(&complaint.reason)} "</p></li>\n");
+    let reason = format!("{}{}", complaint.reason, affected.figures);
+    html!(out; "</p><p class=\"reason\">" {spoken(&reason)} "</p></li>\n");
 }
 
 fn of_task(out: &mut Html, task: &Task, now: Timestamp) {
