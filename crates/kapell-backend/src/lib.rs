@@ -3,6 +3,7 @@
 pub mod containers;
 pub mod executor;
 pub mod exit;
+pub mod heap;
 pub mod local;
 pub mod own_file;
 pub mod process;

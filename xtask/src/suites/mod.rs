@@ -207,6 +207,7 @@ impl Run<'_> {
                 let reason = "a tool is missing".to_owned();
                 left_out.push(Skip { name: format!("bench workflow, {name}"), reason });
             }
+            bench::board::run_with(workspace, options, &Session::default())?;
             Ok(true)
         });
         self.report.left_out.extend(left_out);

@@ -20,7 +20,7 @@ pub(super) struct Batch {
 }
 
 /// One unit, by numbers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Unit {
     pub(super) work: u32,
     pub(super) wish: u32,
@@ -99,17 +99,15 @@ impl Batch {
         let mut units = Vec::with_capacity(work.len());
         for (at, unit) in (0_u32..).zip(&work) {
             let before = at.checked_sub(1).map(|before| &work[before as usize]);
-            units.push(Ranked { order: 0, unit: numbers.unit(at, unit, before) });
+            units.push(numbers.unit(at, unit, before));
         }
-        numbers.rank(&work, &mut units);
-        if numbers.distinct {
-            units.sort_unstable_by_key(|ranked| ranked.order);
+        let units = if numbers.distinct {
+            in_order_of_size(&work, &units)
         } else {
-            sort_and_dedupe(&work, &mut units);
-        }
+            sort_and_dedupe(&work, numbers.rank(&work, &units))
+        };
         let Numbers { kinds, wishes, processes, .. } = numbers;
         let work = work.into_iter().map(Some).collect();
-        let units = units.into_iter().map(|ranked| ranked.unit).collect();
         Self { work, units, kinds, wishes, processes }
     }
 }
@@ -167,19 +165,21 @@ impl Numbers {
     }
 
     /// Gives each unit its place: by rank, then larger before smaller, then by name.
-    fn rank(&self, work: &[Work], units: &mut [Ranked]) {
+    fn rank(&self, work: &[Work], units: &[Unit]) -> Vec<Ranked> {
         let rank_of = self.processes.ranks();
         let mut tasks = Vec::new();
-        for (at, ranked) in units.iter_mut().enumerate() {
-            let work = &work[ranked.unit.work as usize];
-            match work {
-                Work::Lrp { .. } => {
-                    let process = ranked.unit.process.unwrap_or_default();
-                    ranked.order = order(work, rank_of[process as usize]);
+        let rank = |(at, unit): (usize, &Unit)| {
+            let work = &work[unit.work as usize];
+            let name = match work {
+                Work::Lrp { .. } => rank_of[unit.process.unwrap_or_default() as usize],
+                Work::Task { task_guid, .. } => {
+                    tasks.push((task_guid, at));
+                    0
                 }
-                Work::Task { task_guid, .. } => tasks.push((task_guid, at)),
-            }
-        }
+            };
+            Ranked { order: order(work, name), unit: *unit }
+        };
+        let mut units: Vec<Ranked> = units.iter().enumerate().map(rank).collect();
         tasks.sort_unstable();
         let mut rank = 0;
         let mut last = None;
@@ -188,6 +188,7 @@ impl Numbers {
             let ranked = &mut units[at];
             ranked.order = order(&work[ranked.unit.work as usize], rank);
         }
+        units
     }
 }
 
@@ -200,12 +201,46 @@ fn order(work: &Work, name: u32) -> u128 {
     let fields = [(index, 32), (is_task, 1), (!work.memory_mb(), 32), (!work.disk_mb(), 32)];
     let size =
         fields.into_iter().fold(0, |sum: u128, (field, bits)| sum << bits | u128::from(field));
-    // There is no room in memory for more names than fit into 31 bits.
-    size << 31 | u128::from(name)
+    size << NAME_BITS | u128::from(name)
+}
+
+/// There is no room in memory for more names than fit into so many bits.
+const NAME_BITS: u32 = 31;
+
+/// Units that come in order of their names, in the order in which they are decided. There are few sizes, so that this
+/// takes ten times as long for ten times as many.
+fn in_order_of_size(work: &[Work], units: &[Unit]) -> Vec<Unit> {
+    let mut number_of = FxHashMap::<u128, u32>::default();
+    let mut counts = Vec::<(u128, u32)>::new();
+    let mut size_of = Vec::with_capacity(units.len());
+    for unit in units {
+        let size = order(&work[unit.work as usize], 0);
+        let number = *number_of.entry(size).or_insert_with(|| {
+            counts.push((size, 0));
+            number(counts.len() - 1)
+        });
+        counts[number as usize].1 += 1;
+        size_of.push(number);
+    }
+    let mut sizes: Vec<u32> = (0..number(counts.len())).collect();
+    sizes.sort_unstable_by_key(|size| counts[*size as usize].0);
+    let mut place_of = vec![0; counts.len()];
+    let mut next = 0;
+    for size in sizes {
+        place_of[size as usize] = next;
+        next += counts[size as usize].1;
+    }
+    let mut sorted = vec![Unit::default(); units.len()];
+    for (unit, size) in units.iter().zip(size_of) {
+        let place = &mut place_of[size as usize];
+        sorted[*place as usize] = *unit;
+        *place += 1;
+    }
+    sorted
 }
 
 /// Of units of one name the largest stays, the first in order; what is wished for besides decides between equals.
-fn sort_and_dedupe(work: &[Work], units: &mut Vec<Ranked>) {
+fn sort_and_dedupe(work: &[Work], mut units: Vec<Ranked>) -> Vec<Unit> {
     let wish = |ranked: &Ranked| {
         let work = &work[ranked.unit.work as usize];
         (work.rootfs(), work.placement_tags())
@@ -215,6 +250,7 @@ fn sort_and_dedupe(work: &[Work], units: &mut Vec<Ranked>) {
     });
     let mut seen = FxHashSet::with_capacity_and_hasher(units.len(), FxBuildHasher);
     units.retain(|unit| seen.insert(name(unit.order)));
+    units.into_iter().map(|ranked| ranked.unit).collect()
 }
 
 /// Whether the name of a unit comes after that of another.

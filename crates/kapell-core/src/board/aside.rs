@@ -27,24 +27,6 @@ impl<'a> Aside<'a> {
     }
 }
 
-/// Something that was found in the store and set aside.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetAside {
-    /// Where it stood.
-    pub key: String,
-    /// What it was about, as far as its key says.
-    pub about: Option<RecordKey>,
-    pub why: String,
-}
-
-impl SetAside {
-    /// What was found at `key`, and why it is no record; none if this program could read it.
-    pub fn new(key: &[u8], why: Option<&Corrupt>) -> Self {
-        let why = why.map_or_else(|| "this program can read it".to_owned(), Corrupt::to_string);
-        Self { key: key.escape_ascii().to_string(), about: RecordKey::decode(key), why }
-    }
-}
-
 /// Reads what stands at `key` of a shard. What belongs elsewhere is none of its records.
 pub fn admit(
     key: &[u8],

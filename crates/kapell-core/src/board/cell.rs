@@ -59,6 +59,26 @@ pub struct CellState {
     pub unhealthy: bool,
 }
 
+impl CellState {
+    /// A cell that holds nothing, offers nothing besides its room and is well.
+    pub fn empty(cell_id: CellId, zone: String, total: Resources) -> Self {
+        Self {
+            cell_id,
+            zone,
+            total,
+            available: total,
+            rootfs_schemes: Vec::new(),
+            placement_tags: Vec::new(),
+            optional_placement_tags: Vec::new(),
+            starting: 0,
+            lrps: Vec::new(),
+            tasks: Vec::new(),
+            evacuating: false,
+            unhealthy: false,
+        }
+    }
+}
+
 /// One container of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held<K> {

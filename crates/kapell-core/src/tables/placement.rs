@@ -92,19 +92,10 @@ fn want(work: &Work) -> Want<'_> {
 
 /// A cell with so much left of 2048 MB, 2048 MB and 10 containers.
 fn free(memory_mb: u32, disk_mb: u32, containers: u32) -> CellState {
+    let total = Resources { memory_mb: 2048, disk_mb: 2048, containers: 10 };
     CellState {
-        cell_id: "a".into(),
-        zone: String::new(),
-        total: Resources { memory_mb: 2048, disk_mb: 2048, containers: 10 },
         available: Resources { memory_mb, disk_mb, containers },
-        rootfs_schemes: Vec::new(),
-        placement_tags: Vec::new(),
-        optional_placement_tags: Vec::new(),
-        starting: 0,
-        lrps: Vec::new(),
-        tasks: Vec::new(),
-        evacuating: false,
-        unhealthy: false,
+        ..CellState::empty("a".into(), String::new(), total)
     }
 }
 

@@ -325,20 +325,8 @@ fn a_plan_keeps_the_tasks_that_cells_hold_and_a_round_does_not() {
 
     let room = Resources { memory_mb: 1, disk_mb: 1, containers: 1 };
     let held = Held { key: "t".into(), instance_guid: "i".into(), memory_mb: 1, disk_mb: 0 };
-    let state = CellState {
-        cell_id: "a".into(),
-        zone: String::new(),
-        total: room,
-        available: room,
-        rootfs_schemes: Vec::new(),
-        placement_tags: Vec::new(),
-        optional_placement_tags: Vec::new(),
-        starting: 0,
-        lrps: Vec::new(),
-        tasks: vec![held],
-        evacuating: false,
-        unhealthy: false,
-    };
+    let state =
+        CellState { tasks: vec![held], ..CellState::empty("a".into(), String::new(), room) };
     let (mut planned, mut placed) = (state.clone(), state);
     super::round::Kept::All.of(&mut planned);
     super::round::Kept::SiblingsOf(&std::collections::BTreeSet::new()).of(&mut placed);

@@ -70,7 +70,7 @@ impl Board {
             evacuating += records.evacuating.len();
             domains += records.domains.len();
         });
-        let aside = self.set_aside().len();
+        let aside = self.set_aside_count();
         let state = |name, help, state: &str, count| Figure {
             labels: vec![("state", state.to_lowercase())],
             ..figure(name, number(count), help)

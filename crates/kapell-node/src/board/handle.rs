@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use kapell_api::v1::{CellRecords, CellView, Problem, RecordsWanted, Welcome};
-use kapell_core::board::aside::SetAside;
 use kapell_core::board::{
     ActualLrp, CellId, CellPresence, Effect, Event, InstanceGuid, LrpKey, Records, Refusal, Reply,
     Request, Resources, Settings, Task, TaskGuid, TaskState, shard_of,
@@ -144,9 +143,9 @@ impl Board {
         }
     }
 
-    /// All that was found in the store and is no record, by shard.
-    pub fn set_aside(&self) -> Vec<SetAside> {
-        (0..SHARDS).flat_map(|shard| self.sheet(shard).aside().to_vec()).collect()
+    /// How much was found in the store that is no record.
+    pub fn set_aside_count(&self) -> usize {
+        (0..SHARDS).map(|shard| self.sheet(shard).aside()).sum()
     }
 
     /// A cell says that it is there. Refused if another cell is, by the same id.

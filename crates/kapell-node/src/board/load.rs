@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_core::board::Gathering;
-use kapell_core::board::aside::{Aside, SetAside, admit, replacement};
+use kapell_core::board::aside::{Aside, admit, replacement};
 use kapell_core::board::ids::Names;
 use kapell_core::board::record::Corrupt;
 use kapell_core::board::time::settle_in;
@@ -75,8 +75,8 @@ async fn load_one(
 #[derive(Debug, Default)]
 struct Found {
     records: Gathering,
-    /// All that is no record, set aside before or from now on.
-    aside: Vec<SetAside>,
+    /// How much is no record, set aside before or from now on.
+    aside: usize,
     bad: Vec<Item>,
     /// What a newer version of kapell wrote is not for us to lead.
     newer: Option<String>,
@@ -101,29 +101,29 @@ async fn read(tenure: &Tenure, shard: Shard, now: Timestamp) -> Result<Found, Er
 impl Found {
     fn take(&mut self, shard: Shard, item: Item, now: Timestamp, names: &mut Names) {
         let key = item.key.as_bytes();
-        let set_aside = Aside::decode(key).map(|aside| aside.key);
-        let at = set_aside.unwrap_or(key);
-        let read = admit(at, &item.value, (shard.number, SHARDS), names);
-        match (read, set_aside) {
-            (Ok(mut record), None) => {
+        if Aside::decode(key).is_some() {
+            self.aside += 1;
+            return;
+        }
+        match admit(key, &item.value, (shard.number, SHARDS), names) {
+            Ok(mut record) => {
                 settle_in(&mut record, now);
                 self.records.add(record);
             }
-            (read, Some(at)) => self.aside.push(SetAside::new(at, read.as_ref().err())),
-            (Err(why @ Corrupt::Newer { .. }), None) => {
+            Err(why @ Corrupt::Newer { .. }) => {
                 let key = &item.key;
                 self.newer = Some(format!(
                     "record `{key}` in shard {shard} of the board cannot be led by this program: \
                      {why}; run that version here, or restore a backup from before it"
                 ));
             }
-            (Err(why), None) => {
+            Err(why) => {
                 if self.bad.len() < NAMED {
                     let key = &item.key;
                     tracing::warn!(%shard, %key, %why, "no record of the board: set aside");
                 }
-                self.aside.push(SetAside::new(at, Some(&why)));
-                if let Some(stands_in) = replacement(at, (shard.number, SHARDS)) {
+                self.aside += 1;
+                if let Some(stands_in) = replacement(key, (shard.number, SHARDS)) {
                     self.records.add(stands_in);
                 }
                 self.bad.push(item);

@@ -1,17 +1,16 @@
 //! What is kept in memory of one shard.
 
-use kapell_core::board::aside::SetAside;
 use kapell_core::board::{Record, RecordKey, Records};
 
-/// The committed records of a shard, and what was found there that is none.
+/// The committed records of a shard, and how much was found there that is none.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     records: Records,
-    aside: Vec<SetAside>,
+    aside: usize,
 }
 
 impl Sheet {
-    pub(super) const fn new(records: Records, aside: Vec<SetAside>) -> Self {
+    pub(super) const fn new(records: Records, aside: usize) -> Self {
         Self { records, aside }
     }
 
@@ -19,8 +18,9 @@ impl Sheet {
         &self.records
     }
 
-    pub(super) fn aside(&self) -> &[SetAside] {
-        &self.aside
+    /// How much was found there that is no record, and lies aside.
+    pub(super) const fn aside(&self) -> usize {
+        self.aside
     }
 
     /// Makes a committed change, and gives back what stood there before.

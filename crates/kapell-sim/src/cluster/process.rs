@@ -2,11 +2,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::seat::Seat;
 use kapell_node::conductor::{self, Conductor, Problem, TokioTasks};
-use kapell_node::elections::{self, Elections, Leased, Refusal, Sight, Standing, Tenure};
+use kapell_node::elections::{self, Leased, Standing, Tenure};
 use tokio_util::sync::CancellationToken;
 
 use super::desk::{Desk, Seen};
@@ -14,6 +13,7 @@ use super::writer::Writer;
 use crate::parts::chance::{Chance, Names};
 use crate::parts::clock::Drifting;
 use crate::parts::link::Link;
+use crate::parts::observed::{Observed, Onlooker};
 
 /// What every process of a simulated host is made with.
 #[derive(Debug, Clone)]
@@ -113,8 +113,9 @@ impl Program {
             lease,
             calm,
         };
+        let onlooker = Onlooking { desk: Arc::clone(&self.desk), clock, endless };
         Conductor::provide(conductor::Parts {
-            elections: Arc::new(Observed { leased, desk: Arc::clone(&self.desk), clock, endless }),
+            elections: Arc::new(Observed { leased, onlooker: Arc::new(onlooker) }),
             seats: Seat::all(seats).collect(),
             pipeline: vec![Arc::new(writer)],
             tasks: Arc::new(tasks.clone()),
@@ -125,41 +126,22 @@ impl Program {
     }
 }
 
-/// The real elections, with the simulator looking on.
+/// What the simulator sees of elections, and where it lies about them.
 #[derive(Debug)]
-struct Observed {
-    leased: Leased,
+struct Onlooking {
     desk: Arc<Desk>,
     clock: Arc<Drifting>,
     endless: bool,
 }
 
-#[async_trait]
-impl Elections for Observed {
-    async fn acquire(&self, seats: &[Seat], window: Option<Duration>) -> Result<Tenure, Refusal> {
-        let mut tenure = self.leased.acquire(seats, window).await?;
+impl Onlooker for Onlooking {
+    fn acquired(&self, mut tenure: Tenure) -> Tenure {
         if self.endless {
             let (record, store) = (tenure.record().clone(), Arc::clone(tenure.store()));
             let clock: Arc<dyn Clock> = Arc::<Drifting>::clone(&self.clock);
             tenure = Tenure::new(tenure.seat(), record, store, clock, Standing::for_ever());
         }
         self.desk.acquired(&tenure);
-        Ok(tenure)
-    }
-
-    async fn release(&self, seat: Seat) -> bool {
-        self.leased.release(seat).await
-    }
-
-    async fn cleanup(&self) {
-        self.leased.cleanup().await;
-    }
-
-    fn store_answers(&self) -> bool {
-        self.leased.store_answers()
-    }
-
-    fn seen(&self, seat: Seat) -> Option<Sight> {
-        self.leased.seen(seat)
+        tenure
     }
 }

@@ -1,44 +1,17 @@
 #![expect(clippy::print_stdout, reason = "figures, for whoever asks to see them")]
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Failure, Flaw, Plan, Report, run};
+use crate::parts::search::{self, setting};
 
 /// How many seeds one run of the tests takes; `KAPELL_SIM_SEEDS` asks for more.
 const SEEDS: u64 = 300;
 
-fn setting(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
-}
-
-/// Runs all seeds below `seeds`, on two threads, until one fails.
+/// Runs all seeds below `seeds` until one fails.
 fn search(seeds: u64, flaw: Flaw) -> Result<Vec<Report>, Box<Failure>> {
-    let next = AtomicU64::new(0);
-    let worker = || {
-        let mut reports = Vec::new();
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds {
-                return Ok(reports);
-            }
-            match run(Plan::draw(seed, flaw)) {
-                Ok(report) => reports.push(report),
-                Err(failure) => {
-                    next.store(seeds, Ordering::Relaxed);
-                    return Err(failure);
-                }
-            }
-        }
-    };
-    let (first, second) = std::thread::scope(|scope| {
-        let other = scope.spawn(worker);
-        (worker(), other.join())
-    });
-    let mut reports = first?;
-    reports.extend(second.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-    Ok(reports)
+    let plan = |seed| (seed < seeds).then(|| Plan::draw(seed, flaw));
+    search::search(plan, Duration::MAX, run)
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use super::fact::Fact;
 use super::mail::{Answered, Ask, Failed, Mail, Party};
 use crate::parts::link::{Letter, Outbox};
+use crate::parts::observed::Onlooker;
 
 /// What a process shares with the simulator: what it sends out, and what can be seen of it.
 #[derive(Debug, Default)]
@@ -68,10 +69,6 @@ impl Desk {
         }
     }
 
-    pub(super) fn acquired(&self, tenure: &Tenure) {
-        self.papers().tenure = Some(tenure.clone());
-    }
-
     pub(super) fn end(&self) {
         self.papers().over = true;
     }
@@ -119,5 +116,12 @@ impl Trace for Desk {
     fn step(&self, step: Step) {
         let epoch = self.papers().tenure.as_ref().map(Tenure::epoch);
         self.see(Seen::Step(step, epoch));
+    }
+}
+
+impl Onlooker for Desk {
+    fn acquired(&self, tenure: Tenure) -> Tenure {
+        self.papers().tenure = Some(tenure.clone());
+        tenure
     }
 }

@@ -1,9 +1,7 @@
 //! What runs in the processes of hosts and cells: the real code.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use async_trait::async_trait;
 use kapell_core::board::{CellId, Request, Resources};
 use kapell_core::planted::Planted;
 use kapell_core::seams::{Clock, Ids};
@@ -11,7 +9,7 @@ use kapell_core::seat::{Epoch, Seat};
 use kapell_node::board::{self, BoardService, BoardSlot, decide_reports};
 use kapell_node::cell::{self, Cell};
 use kapell_node::conductor::{self, Conductor, Problem, TokioTasks};
-use kapell_node::elections::{self, Elections, Leased, Refusal, Sight, Tenure};
+use kapell_node::elections::{self, Leased};
 
 use super::desk::{Desk, Seen};
 use super::fact::Fact;
@@ -22,6 +20,7 @@ use super::timing::{self, LEASE};
 use crate::parts::chance::{Chance, Names};
 use crate::parts::clock::Drifting;
 use crate::parts::link::Link;
+use crate::parts::observed::Observed;
 
 /// What every process of a host is made with.
 #[derive(Debug, Clone)]
@@ -81,7 +80,7 @@ fn provide(parts: &HostParts, chance: &mut Chance) -> Conductor {
         slot: parts.slot.clone(),
     });
     Conductor::provide(conductor::Parts {
-        elections: Arc::new(Observed { leased, desk: Arc::clone(desk) }),
+        elections: Arc::new(Observed { leased, onlooker: Arc::<Desk>::clone(desk) }),
         seats: Seat::all(1).collect(),
         pipeline: vec![Arc::new(board)],
         tasks: Arc::new(TokioTasks::default()),
@@ -89,38 +88,6 @@ fn provide(parts: &HostParts, chance: &mut Chance) -> Conductor {
         killer: Arc::<Desk>::clone(desk),
         stop_limit: LEASE / 2,
     })
-}
-
-/// The real elections, with the simulator looking on.
-#[derive(Debug)]
-struct Observed {
-    leased: Leased,
-    desk: Arc<Desk>,
-}
-
-#[async_trait]
-impl Elections for Observed {
-    async fn acquire(&self, seats: &[Seat], window: Option<Duration>) -> Result<Tenure, Refusal> {
-        let tenure = self.leased.acquire(seats, window).await?;
-        self.desk.acquired(&tenure);
-        Ok(tenure)
-    }
-
-    async fn release(&self, seat: Seat) -> bool {
-        self.leased.release(seat).await
-    }
-
-    async fn cleanup(&self) {
-        self.leased.cleanup().await;
-    }
-
-    fn store_answers(&self) -> bool {
-        self.leased.store_answers()
-    }
-
-    fn seen(&self, seat: Seat) -> Option<Sight> {
-        self.leased.seen(seat)
-    }
 }
 
 /// What a host answers to those who ask it.

@@ -3,48 +3,13 @@
 mod planted;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{Failure, Plan, Report, run, trace};
+use super::{Plan, Report, run, trace};
+use crate::parts::search::{search, setting};
 
 /// For how long seeds are tried, in seconds; `KAPELL_SIM_SECONDS` says otherwise.
 const SECONDS: u64 = 20;
-
-fn setting(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
-}
-
-/// Runs one plan after the other on two threads, until time is over, there are no more, or one fails.
-fn search(
-    plans: impl Fn(u64) -> Option<Plan> + Sync,
-    time: Duration,
-) -> Result<Vec<Report>, Box<Failure>> {
-    let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
-    let begun = Instant::now();
-    let worker = || {
-        let mut reports = Vec::new();
-        while begun.elapsed() < time && !failed.load(Ordering::Relaxed) {
-            let Some(plan) = plans(next.fetch_add(1, Ordering::Relaxed)) else { break };
-            match run(plan) {
-                Ok(report) => reports.push(report),
-                Err(failure) => {
-                    failed.store(true, Ordering::Relaxed);
-                    return Err(failure);
-                }
-            }
-        }
-        Ok(reports)
-    };
-    let (first, second) = std::thread::scope(|scope| {
-        let other = scope.spawn(worker);
-        (worker(), other.join())
-    });
-    let mut reports = first?;
-    reports.extend(second.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-    Ok(reports)
-}
 
 #[test]
 fn every_rule_holds_in_every_world() {
@@ -54,7 +19,7 @@ fn every_rule_holds_in_every_world() {
         return;
     }
     let time = Duration::from_secs(setting("KAPELL_SIM_SECONDS").unwrap_or(SECONDS));
-    let reports = search(|seed| Some(Plan::draw(seed)), time);
+    let reports = search(|seed| Some(Plan::draw(seed)), time, run);
     let reports = reports.unwrap_or_else(|failure| panic!("{failure}"));
     let sum = |figure: fn(&Report) -> u64| reports.iter().map(figure).sum::<u64>();
     let mut faults = BTreeMap::new();
@@ -110,7 +75,7 @@ fn a_host_may_die_at_every_await() {
     assert!((50..=250).contains(&exchanges), "too little or too much happens: {exchanges}");
     let all = 2 * exchanges;
     let plans = |at: u64| (at < all).then(|| Plan { crash_at: Some(at), ..small() });
-    let reports = search(plans, Duration::MAX).unwrap_or_else(|failure| panic!("{failure}"));
+    let reports = search(plans, Duration::MAX, run).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{all} awaits");
     assert_eq!(reports.len() as u64, all);
     // Whoever dies before its board is there has not taken over.

@@ -4,6 +4,9 @@
 pub(crate) mod chance;
 pub(crate) mod clock;
 pub(crate) mod link;
+pub(crate) mod observed;
+#[cfg(test)]
+pub(crate) mod search;
 pub(crate) mod server;
 pub(crate) mod stepper;
 pub(crate) mod sum;

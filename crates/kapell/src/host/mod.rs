@@ -15,6 +15,7 @@ use anyhow::{Context as _, bail};
 use async_trait::async_trait;
 use kapell_api::client::{self, Options};
 use kapell_backend::exit::exit_now;
+use kapell_backend::heap;
 use kapell_core::seams::Clock;
 use kapell_core::seat::Seat;
 use kapell_node::board::{self, BoardService, BoardSlot};
@@ -103,10 +104,14 @@ pub(crate) fn run_with(
     }
 }
 
+/// Threads of what serves others, besides those that wait for disks.
+const WORKERS: u16 = 2;
+
 /// Runs what serves others for as long as it lives, a host or a cell.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
+    heap::share(WORKERS);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(WORKERS.into())
         .enable_all()
         .build()
         .context("cannot start")?;

@@ -8,20 +8,7 @@ use crate::board::{CellState, Held, LrpKey, Resources};
 
 fn cell(id: &str, zone: &str) -> CellState {
     let all = Resources { memory_mb: 1000, disk_mb: 1000, containers: 100 };
-    CellState {
-        cell_id: id.into(),
-        zone: zone.to_owned(),
-        total: all,
-        available: all,
-        rootfs_schemes: vec![],
-        placement_tags: vec![],
-        optional_placement_tags: vec![],
-        starting: 0,
-        lrps: vec![],
-        tasks: vec![],
-        evacuating: false,
-        unhealthy: false,
-    }
+    CellState::empty(id.into(), zone.to_owned(), all)
 }
 
 fn cells() -> Vec<CellState> {

@@ -7,20 +7,7 @@ use crate::board::*;
 
 fn cell(id: &str, memory_mb: u32) -> CellState {
     let room = Resources { memory_mb, disk_mb: 1000, containers: 100 };
-    CellState {
-        cell_id: id.into(),
-        zone: id.to_owned(),
-        total: room,
-        available: room,
-        rootfs_schemes: vec![],
-        placement_tags: vec![],
-        optional_placement_tags: vec![],
-        starting: 0,
-        lrps: vec![],
-        tasks: vec![],
-        evacuating: false,
-        unhealthy: false,
-    }
+    CellState::empty(id.into(), id.to_owned(), room)
 }
 
 fn on(states: Vec<CellState>) -> Cells {

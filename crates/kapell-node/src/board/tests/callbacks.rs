@@ -37,16 +37,21 @@ fn made(theatre: &Theatre) -> usize {
     theatre.calls.made.lock().unwrap().len()
 }
 
-#[tokio::test(start_paused = true)]
-async fn nobody_is_called_while_the_task_cannot_be_set_to_resolving() {
-    let theatre = Theatre::new();
-    let show = theatre.open().await;
+/// Task `t` is COMPLETED, and the store refuses what comes behind that.
+async fn complete_but_nothing_more(theatre: &Theatre, show: &Show) {
     show.board.ask(calling_back("t")).await.unwrap();
     theatre.store.set(&[Call::Commit], TAKES);
     let cancelled = show.ask(cancel("t"));
     pass(secs(1) / 20).await;
     theatre.store.set(&[Call::Commit], Fault::Fail);
     cancelled.end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_called_while_the_task_cannot_be_set_to_resolving() {
+    let theatre = Theatre::new();
+    let show = theatre.open().await;
+    complete_but_nothing_more(&theatre, &show).await;
     pass(secs(10)).await;
     assert_eq!((show.task("t").unwrap().state, made(&theatre)), (TaskState::Completed, 0));
     theatre.store.heal();
@@ -201,12 +206,7 @@ async fn a_task_that_is_demoted_while_it_is_told_is_told_once() {
     let theatre = Theatre::new();
     *theatre.calls.slow.lock().unwrap() = secs(7);
     let show = theatre.open().await;
-    show.board.ask(calling_back("t")).await.unwrap();
-    theatre.store.set(&[Call::Commit], TAKES);
-    let cancelled = show.ask(cancel("t"));
-    pass(secs(1) / 20).await;
-    theatre.store.set(&[Call::Commit], Fault::Fail);
-    cancelled.end().await.unwrap();
+    complete_but_nothing_more(&theatre, &show).await;
     pass(secs(40)).await;
     assert_eq!((show.task("t").unwrap().state, made(&theatre)), (TaskState::Completed, 0));
     theatre.store.heal();

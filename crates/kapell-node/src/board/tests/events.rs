@@ -2,7 +2,7 @@ use kapell_core::board::request::Report;
 use kapell_core::board::{Event, InstanceGuid, LrpKey, NetInfo, Request};
 
 use super::theatre::{Show, Theatre, desire, neighbours, pass, secs, set_domain};
-use crate::board::{Next, Subscription};
+use crate::board::{EventId, Next, Subscription};
 use crate::testing::{Call, Fault, within};
 
 async fn next(events: &mut Subscription) -> Event {
@@ -72,15 +72,19 @@ async fn what_comes_and_goes_within_one_commit_is_told_in_order() {
     assert_eq!(told, ["domain_created", created, removed, created, created]);
 }
 
+/// One instance runs on cell `c`: which, and what was told last.
+async fn one_runs(show: &Show) -> (LrpKey, EventId) {
+    show.board.ask(desire("p", 1)).await.unwrap();
+    show.run("c", "p", 0).await;
+    (LrpKey { process_guid: "p".into(), index: 0 }, show.board.last_event())
+}
+
 /// Whoever follows the events knows at any moment where it runs.
 #[tokio::test(start_paused = true)]
 async fn the_twin_of_an_evacuation_is_told_of_before_its_instance() {
     let theatre = Theatre::new();
     let show = theatre.open().await;
-    show.board.ask(desire("p", 1)).await.unwrap();
-    show.run("c", "p", 0).await;
-    let before = show.board.last_event();
-    let key = LrpKey { process_guid: "p".into(), index: 0 };
+    let (key, before) = one_runs(&show).await;
     let (instance_guid, domain) = (InstanceGuid::new("p-0-on-c"), "d".into());
     let net = NetInfo { address: "127.0.0.1".to_owned(), ports: Vec::new() };
     show.report("c", Report::Evacuate { key, instance_guid, domain, incarnation: None, net }).await;
@@ -92,10 +96,7 @@ async fn the_twin_of_an_evacuation_is_told_of_before_its_instance() {
 async fn a_crash_is_told_after_the_change_that_it_makes() {
     let theatre = Theatre::new();
     let show = theatre.open().await;
-    show.board.ask(desire("p", 1)).await.unwrap();
-    show.run("c", "p", 0).await;
-    let before = show.board.last_event();
-    let key = LrpKey { process_guid: "p".into(), index: 0 };
+    let (key, before) = one_runs(&show).await;
     let instance_guid = InstanceGuid::new("p-0-on-c");
     let (domain, reason) = ("d".into(), "Exited with status 1".to_owned());
     show.report("c", Report::Crashed { key, instance_guid, incarnation: None, domain, reason })
@@ -110,7 +111,7 @@ async fn a_crash_is_told_after_the_change_that_it_makes() {
     });
     assert_eq!(serde_json::to_value(&crash).unwrap(), want);
     // Whoever has seen the change only goes on with the crash.
-    let changed = crate::board::EventId { number: before.number + 1, ..before };
+    let changed = EventId { number: before.number + 1, ..before };
     assert_eq!(next(&mut show.board.events(Some(changed))).await, crash);
 }
 
@@ -118,10 +119,7 @@ async fn a_crash_is_told_after_the_change_that_it_makes() {
 async fn a_crash_that_is_refused_is_not_told() {
     let theatre = Theatre::new();
     let show = theatre.open().await;
-    show.board.ask(desire("p", 1)).await.unwrap();
-    show.run("c", "p", 0).await;
-    let before = show.board.last_event();
-    let key = LrpKey { process_guid: "p".into(), index: 0 };
+    let (key, before) = one_runs(&show).await;
     let (instance_guid, domain) = (InstanceGuid::new("another"), "d".into());
     let report =
         Report::Crashed { key, instance_guid, incarnation: None, domain, reason: "why".to_owned() };

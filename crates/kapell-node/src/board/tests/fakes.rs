@@ -104,18 +104,10 @@ impl CellLink for Cells {
         self.answer(cell).await?;
         let available = lock(&self.available).get(&cell.cell_id).copied();
         Ok(CellState {
-            cell_id: cell.cell_id.clone(),
-            zone: cell.zone.clone(),
-            total: cell.capacity,
             available: available.unwrap_or(cell.capacity),
-            rootfs_schemes: Vec::new(),
-            placement_tags: Vec::new(),
-            optional_placement_tags: Vec::new(),
             starting: lock(&self.starting).get(&cell.cell_id).copied().unwrap_or_default(),
-            lrps: Vec::new(),
-            tasks: Vec::new(),
             evacuating: cell.evacuating,
-            unhealthy: false,
+            ..CellState::empty(cell.cell_id.clone(), cell.zone.clone(), cell.capacity)
         })
     }
 

@@ -37,20 +37,7 @@ fn cells(count: u32, work: &[Work]) -> Vec<CellState> {
         disk_mb: share(work.len() as u64 * u64::from(DISK_MB)),
         containers: share(work.len() as u64),
     };
-    let cell = |number| CellState {
-        cell_id: cell_id(number),
-        zone: zone(number),
-        total,
-        available: total,
-        rootfs_schemes: Vec::new(),
-        placement_tags: Vec::new(),
-        optional_placement_tags: Vec::new(),
-        starting: 0,
-        lrps: Vec::new(),
-        tasks: Vec::new(),
-        evacuating: false,
-        unhealthy: false,
-    };
+    let cell = |number| CellState::empty(cell_id(number), zone(number), total);
     (0..count).map(cell).collect()
 }
 
@@ -96,10 +83,15 @@ fn once((lrps, count): (u32, u32)) -> anyhow::Result<Round> {
 }
 
 /// What a batch costs that is ten times as large. Small ones are measured ten at a time: the system counts in steps
-/// of about what one of them takes.
+/// of about what one of them takes. Before either, one is not measured: what memory costs that a process has never
+/// used before is no part of the auction, and the small ones would pay it once in ten times only.
 fn ratio(plan: Plan) -> anyhow::Result<f64> {
-    let small = (0..10).map(|_| Ok(once(plan.batch)?.cpu)).sum::<anyhow::Result<f64>>()? / 10.0;
-    Ok(once(plan.large)?.cpu / small)
+    let mean = |size, rounds: u32| {
+        once(size)?;
+        let sum = (0..rounds).map(|_| Ok(once(size)?.cpu)).sum::<anyhow::Result<f64>>()?;
+        anyhow::Ok(sum / f64::from(rounds))
+    };
+    Ok(mean(plan.large, 2)? / mean(plan.batch, 10)?)
 }
 
 pub(crate) fn measure(plan: Plan) -> anyhow::Result<()> {

@@ -19,6 +19,8 @@ use crate::wire::{Place, Wire};
 
 /// Reports in a request.
 const BATCH: u32 = 100;
+/// Claims and starts a second while lists are read.
+const LOAD: u32 = 11_000;
 /// How often cells say that they are there.
 const BEAT: Duration = Duration::from_secs(5);
 
@@ -166,22 +168,30 @@ async fn throughput(host: &Host, plan: Plan, of: Population) -> anyhow::Result<(
     Ok(())
 }
 
-/// Lists by cell while claims and starts go on.
+/// Lists by cell while claims and starts go on, as many as a board is to bear over HTTP.
 async fn lists(host: &Host, plan: Plan, of: Population) -> anyhow::Result<()> {
     let over = Arc::new(AtomicBool::new(false));
     let mut load: JoinSet<anyhow::Result<u32>> = JoinSet::new();
     let a_cell = plan.batches * BATCH;
-    for cell in 0..2.min(plan.cells_at_once) {
+    let loaders = 2.min(plan.cells_at_once);
+    let every = Duration::from_secs(1) * BATCH * loaders / LOAD;
+    for cell in 0..loaders {
         let (place, over) = (host.place.clone(), Arc::clone(&over));
         // A container that runs may be claimed once more by its cell, and started.
         let requests = batches(&place, plan, cell * a_cell, of, &[Kind::Claim, Kind::Running]);
         load.spawn(async move {
             let mut wire = Wire::open(&place).await?;
             let mut sent = 0;
+            // Cells do not speak all at once.
+            let first = tokio::time::Instant::now() + every * cell / loaders;
+            let mut turns = tokio::time::interval_at(first, every);
             while !over.load(Ordering::Relaxed) {
-                for request in &requests {
-                    wire.ask(request).await?;
-                    sent += 1;
+                for pair in requests.chunks(2) {
+                    turns.tick().await;
+                    for request in pair {
+                        wire.ask(request).await?;
+                        sent += 1;
+                    }
                 }
             }
             Ok(sent * BATCH / 2)

@@ -46,18 +46,9 @@ impl CellLink for Cells {
             available.containers = available.containers.saturating_sub(1);
         }
         Ok(CellState {
-            cell_id: cell.cell_id.clone(),
-            zone: cell.zone.clone(),
-            total: cell.capacity,
             available,
-            rootfs_schemes: Vec::new(),
-            placement_tags: Vec::new(),
-            optional_placement_tags: Vec::new(),
-            starting: 0,
             lrps,
-            tasks: Vec::new(),
-            evacuating: false,
-            unhealthy: false,
+            ..CellState::empty(cell.cell_id.clone(), cell.zone.clone(), cell.capacity)
         })
     }
 

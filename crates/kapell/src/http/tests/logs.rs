@@ -37,20 +37,7 @@ impl Rep for FakeRep {
             let (code, message) = ("stale_epoch".to_owned(), "epoch 5 was seen".to_owned());
             return Err(Problem { code, message, details: Value::Null });
         }
-        Ok(CellState {
-            cell_id: "c1".into(),
-            zone: String::new(),
-            total: Resources::default(),
-            available: Resources::default(),
-            rootfs_schemes: Vec::new(),
-            placement_tags: Vec::new(),
-            optional_placement_tags: Vec::new(),
-            starting: 0,
-            lrps: Vec::new(),
-            tasks: Vec::new(),
-            evacuating: false,
-            unhealthy: false,
-        })
+        Ok(CellState::empty(self.id(), String::new(), Resources::default()))
     }
 
     fn work(&self, _: Epoch, _: Work) -> Result<WorkAnswer, Problem> {

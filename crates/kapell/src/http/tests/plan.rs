@@ -6,20 +6,7 @@ use super::*;
 
 fn cell(id: &str, memory_mb: u32) -> CellState {
     let room = Resources { memory_mb, disk_mb: 1000, containers: 100 };
-    CellState {
-        cell_id: id.into(),
-        zone: String::new(),
-        total: room,
-        available: room,
-        rootfs_schemes: Vec::new(),
-        placement_tags: Vec::new(),
-        optional_placement_tags: Vec::new(),
-        starting: 0,
-        lrps: Vec::new(),
-        tasks: Vec::new(),
-        evacuating: false,
-        unhealthy: false,
-    }
+    CellState::empty(id.into(), String::new(), room)
 }
 
 fn web(instances: u32) -> Value {

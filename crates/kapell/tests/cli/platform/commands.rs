@@ -16,7 +16,7 @@ instances: 2
 action: {run: {path: sleep, args: ['1000']}}
 ";
 
-const JOB: &str = "
+pub(super) const JOB: &str = "
 kind: task
 task_guid: job
 domain: test
@@ -27,7 +27,7 @@ pub(crate) fn parsed(ran: &Ran) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stdout))
 }
 
-fn from_stdin(site: &Site, args: &[&str], file: &str) -> Ran {
+pub(super) fn from_stdin(site: &Site, args: &[&str], file: &str) -> Ran {
     let mut command = site.bench.kapell(args);
     command.env("KAPELL_URL", site.url());
     command.stdin(File::open(site.bench.path(file)).expect("a file"));

@@ -1,11 +1,9 @@
 //! `kapell plan`, against a real cell.
 
-use std::fs::File;
-
 use serde_json::json;
 
 use super::Site;
-use super::commands::parsed;
+use super::commands::{JOB, from_stdin, parsed};
 
 const WEB: &str = "
 kind: lrp
@@ -14,13 +12,6 @@ domain: test
 instances: 2
 memory_mb: 1
 action: {run: {path: sleep, args: ['1000']}}
-";
-
-const JOB: &str = "
-kind: task
-task_guid: job
-domain: test
-action: {run: {path: 'true'}}
 ";
 
 #[test]
@@ -32,10 +23,8 @@ fn a_plan_says_what_would_run_where_and_changes_nothing() {
     plan.stdout_has("lrp/web/1").stdout_has("task/job").stdout_has("local");
     plan.stdout_has("all fits: 3 would start; nothing was changed");
     assert_eq!((site.get("/v1/desired-lrps"), site.get("/v1/tasks")), (json!([]), json!([])));
-    let mut command = site.bench.kapell(&["plan", "-f", "-", "-o", "json"]);
-    command.env("KAPELL_URL", site.url());
-    command.stdin(File::open(site.bench.path("all.yaml")).expect("a file"));
-    let json = parsed(&site.bench.run_command(command).expect(0));
+    let json = from_stdin(&site, &["plan", "-f", "-", "-o", "json"], "all.yaml").expect(0);
+    let json = parsed(&json);
     assert_eq!((&json["fits"], &json["units"][0]["cell_id"]), (&json!(true), &json!("local")));
 }
 
