@@ -7,7 +7,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use super::Work;
 use super::kind::Kind;
 use super::unplaced::Unplaced;
-use crate::board::{ProcessGuid, Resources};
+use crate::board::{LrpKey, ProcessGuid, Resources, TaskGuid};
 
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -68,8 +68,12 @@ impl Processes {
             self.instances.push(0);
             next
         });
-        self.instances[number as usize] += 1;
-        number
+        self.add_to(number)
+    }
+
+    fn add_to(&mut self, process: u32) -> u32 {
+        self.instances[process as usize] += 1;
+        process
     }
 
     pub(super) fn number(&self, guid: &ProcessGuid) -> Option<u32> {
@@ -80,13 +84,18 @@ impl Processes {
         self.instances.iter().copied()
     }
 
+    fn by_name(&self) -> Vec<u32> {
+        // Most names differ at once, and then need not be fetched to be compared.
+        let mut guids: Vec<(u64, &ProcessGuid, u32)> =
+            self.numbers.iter().map(|(guid, number)| (beginning(guid), guid, *number)).collect();
+        guids.sort_unstable();
+        guids.into_iter().map(|(_, _, process)| process).collect()
+    }
+
     /// The place of each in the order of their names.
     fn ranks(&self) -> Vec<u32> {
-        let mut guids: Vec<(&ProcessGuid, u32)> =
-            self.numbers.iter().map(|(guid, number)| (guid, *number)).collect();
-        guids.sort_unstable();
-        let mut ranks = vec![0; guids.len()];
-        for (rank, (_, process)) in (0..).zip(guids) {
+        let mut ranks = vec![0; self.instances.len()];
+        for (rank, process) in (0..).zip(self.by_name()) {
             ranks[process as usize] = rank;
         }
         ranks
@@ -96,15 +105,13 @@ impl Processes {
 impl Batch {
     pub(super) fn new(work: Vec<Work>) -> Self {
         let mut numbers = Numbers { distinct: true, ..Numbers::default() };
-        let mut units = Vec::with_capacity(work.len());
-        for (at, unit) in (0_u32..).zip(&work) {
-            let before = at.checked_sub(1).map(|before| &work[before as usize]);
-            units.push(numbers.unit(at, unit, before));
+        for at in 0..number(work.len()) {
+            numbers.add(at, &work);
         }
         let units = if numbers.distinct {
-            in_order_of_size(&work, &units)
+            in_order_of_size(&work, numbers.by_name())
         } else {
-            sort_and_dedupe(&work, numbers.rank(&work, &units))
+            sort_and_dedupe(&work, numbers.rank(&work))
         };
         let Numbers { kinds, wishes, processes, .. } = numbers;
         let work = work.into_iter().map(Some).collect();
@@ -121,8 +128,19 @@ struct Numbers {
     kind_of: FxHashMap<Kind, u32>,
     wish_of: FxHashMap<(u32, Resources), u32>,
     last_wish: u32,
-    /// As the units came they were in order of their names, so none of them is there twice.
+    lrps: Vec<Unit>,
+    tasks: Vec<Unit>,
+    /// The units of each process came together and in order, and so did tasks: none of them is there twice.
     distinct: bool,
+}
+
+/// The first bytes of a name, to be compared as the name is.
+fn beginning(guid: &ProcessGuid) -> u64 {
+    let mut bytes = [0; 8];
+    for (byte, from) in bytes.iter_mut().zip(guid.as_str().bytes()) {
+        *byte = from;
+    }
+    u64::from_be_bytes(bytes)
 }
 
 fn number(count: usize) -> u32 {
@@ -130,9 +148,9 @@ fn number(count: usize) -> u32 {
 }
 
 impl Numbers {
-    fn unit(&mut self, at: u32, work: &Work, before: Option<&Work>) -> Unit {
-        self.distinct &= before.is_none_or(|before| follows(before, work));
-        let alike = before.is_some_and(|before| {
+    fn add(&mut self, at: u32, all: &[Work]) {
+        let work = &all[at as usize];
+        let alike = at.checked_sub(1).map(|before| &all[before as usize]).is_some_and(|before| {
             (before.memory_mb(), before.disk_mb()) == (work.memory_mb(), work.disk_mb())
                 && before.rootfs() == work.rootfs()
                 && before.placement_tags() == work.placement_tags()
@@ -141,11 +159,42 @@ impl Numbers {
             self.last_wish = self.wish(work);
         }
         let wish = self.last_wish;
-        let process = match work {
-            Work::Lrp { key, .. } => Some(self.processes.add(&key.process_guid)),
-            Work::Task { .. } => None,
-        };
-        Unit { work: at, wish, process }
+        match work {
+            Work::Lrp { key, .. } => {
+                let last = self.lrps.last().and_then(|last| {
+                    let last = (lrp(&all[last.work as usize])?, last.process?);
+                    (last.0.process_guid == key.process_guid).then_some(last)
+                });
+                let process = if let Some((last, process)) = last {
+                    self.distinct &= last.index < key.index;
+                    self.processes.add_to(process)
+                } else {
+                    let known = number(self.processes.instances.len());
+                    let process = self.processes.add(&key.process_guid);
+                    self.distinct &= process == known;
+                    process
+                };
+                self.lrps.push(Unit { work: at, wish, process: Some(process) });
+            }
+            Work::Task { task_guid, .. } => {
+                let last = self.tasks.last().and_then(|last| task(&all[last.work as usize]));
+                self.distinct &= last.is_none_or(|last| last < task_guid);
+                self.tasks.push(Unit { work: at, wish, process: None });
+            }
+        }
+    }
+
+    /// All units in order of their names, if they are distinct.
+    fn by_name(&self) -> impl Iterator<Item = Unit> + Clone {
+        let mut first = 0;
+        let mut ranges = Vec::with_capacity(self.processes.instances.len());
+        for count in self.processes.instances() {
+            ranges.push(first..first + count as usize);
+            first += count as usize;
+        }
+        let lrps = self.processes.by_name().into_iter();
+        let lrps = lrps.map(move |process| ranges[process as usize].clone());
+        lrps.flat_map(|range| &self.lrps[range]).chain(&self.tasks).copied()
     }
 
     fn wish(&mut self, work: &Work) -> u32 {
@@ -165,7 +214,7 @@ impl Numbers {
     }
 
     /// Gives each unit its place: by rank, then larger before smaller, then by name.
-    fn rank(&self, work: &[Work], units: &[Unit]) -> Vec<Ranked> {
+    fn rank(&self, work: &[Work]) -> Vec<Ranked> {
         let rank_of = self.processes.ranks();
         let mut tasks = Vec::new();
         let rank = |(at, unit): (usize, &Unit)| {
@@ -179,7 +228,8 @@ impl Numbers {
             };
             Ranked { order: order(work, name), unit: *unit }
         };
-        let mut units: Vec<Ranked> = units.iter().enumerate().map(rank).collect();
+        let units = self.lrps.iter().chain(&self.tasks);
+        let mut units: Vec<Ranked> = units.enumerate().map(rank).collect();
         tasks.sort_unstable();
         let mut rank = 0;
         let mut last = None;
@@ -194,10 +244,8 @@ impl Numbers {
 
 /// First instances first, so that every process has one; then tasks; then all further instances.
 fn order(work: &Work, name: u32) -> u128 {
-    let (index, is_task) = match work {
-        Work::Lrp { key, .. } => (key.index, 0),
-        Work::Task { .. } => (0, 1),
-    };
+    let index = lrp(work).map_or(0, |key| key.index);
+    let is_task = u32::from(task(work).is_some());
     let fields = [(index, 32), (is_task, 1), (!work.memory_mb(), 32), (!work.disk_mb(), 32)];
     let size =
         fields.into_iter().fold(0, |sum: u128, (field, bits)| sum << bits | u128::from(field));
@@ -209,11 +257,11 @@ const NAME_BITS: u32 = 31;
 
 /// Units that come in order of their names, in the order in which they are decided. There are few sizes, so that this
 /// takes ten times as long for ten times as many.
-fn in_order_of_size(work: &[Work], units: &[Unit]) -> Vec<Unit> {
+fn in_order_of_size(work: &[Work], units: impl Iterator<Item = Unit> + Clone) -> Vec<Unit> {
     let mut number_of = FxHashMap::<u128, u32>::default();
     let mut counts = Vec::<(u128, u32)>::new();
-    let mut size_of = Vec::with_capacity(units.len());
-    for unit in units {
+    let mut size_of = Vec::with_capacity(work.len());
+    for unit in units.clone() {
         let size = order(&work[unit.work as usize], 0);
         let number = *number_of.entry(size).or_insert_with(|| {
             counts.push((size, 0));
@@ -230,10 +278,10 @@ fn in_order_of_size(work: &[Work], units: &[Unit]) -> Vec<Unit> {
         place_of[size as usize] = next;
         next += counts[size as usize].1;
     }
-    let mut sorted = vec![Unit::default(); units.len()];
-    for (unit, size) in units.iter().zip(size_of) {
+    let mut sorted = vec![Unit::default(); work.len()];
+    for (unit, size) in units.zip(size_of) {
         let place = &mut place_of[size as usize];
-        sorted[*place as usize] = *unit;
+        sorted[*place as usize] = unit;
         *place += 1;
     }
     sorted
@@ -253,17 +301,17 @@ fn sort_and_dedupe(work: &[Work], mut units: Vec<Ranked>) -> Vec<Unit> {
     units.into_iter().map(|ranked| ranked.unit).collect()
 }
 
-/// Whether the name of a unit comes after that of another.
-fn follows(one: &Work, other: &Work) -> bool {
-    match one {
-        Work::Lrp { key: one, .. } => match other {
-            Work::Lrp { key: other, .. } => one < other,
-            Work::Task { .. } => true,
-        },
-        Work::Task { task_guid: one, .. } => match other {
-            Work::Lrp { .. } => false,
-            Work::Task { task_guid: other, .. } => one < other,
-        },
+fn lrp(work: &Work) -> Option<&LrpKey> {
+    match work {
+        Work::Lrp { key, .. } => Some(key),
+        Work::Task { .. } => None,
+    }
+}
+
+fn task(work: &Work) -> Option<&TaskGuid> {
+    match work {
+        Work::Lrp { .. } => None,
+        Work::Task { task_guid, .. } => Some(task_guid),
     }
 }
 
