@@ -93,19 +93,6 @@ fn what_ends_while_nobody_watches_is_known_with_its_exit_status() {
     assert_eq!(shot["failure_reason"], "Killed by signal 9 (SIGKILL)", "{shot}");
 }
 
-/// Every record has its processes and every process its record.
-#[track_caller]
-fn nothing_runs_twice(fleet: &Fleet, guid: &str, count: usize) {
-    let all = fleet.all_run(guid, count);
-    let wanted: Vec<String> = guids(&all).into_iter().collect();
-    let mut found = Vec::new();
-    let same = crate::bench::try_eventually(crate::bench::LIMIT, || {
-        found = guids_of_processes(&fleet.work());
-        (found == wanted).then_some(())
-    });
-    assert!(same.is_some(), "records: {wanted:?}\nprocesses: {found:?}");
-}
-
 #[test]
 fn an_agent_killed_while_many_start_and_while_many_stop_gets_it_right() {
     let mut fleet = fleet(IMPATIENT);
@@ -116,12 +103,12 @@ fn an_agent_killed_while_many_start_and_while_many_stop_gets_it_right() {
         chance.moment(Duration::from_millis(150));
         fleet.kill_cell(0);
         fleet.start_cell(0);
-        nothing_runs_twice(&fleet, "web", 30);
+        fleet.nothing_runs_twice("web", 30);
         fleet.scale("web", 3);
         chance.moment(Duration::from_millis(60));
         fleet.kill_cell(0);
         fleet.start_cell(0);
-        nothing_runs_twice(&fleet, "web", 3);
+        fleet.nothing_runs_twice("web", 3);
     }
     assert!(crash_counts(&fleet.instances("web")).iter().all(|&count| count == 0));
     // Deleted while they start.
@@ -183,7 +170,7 @@ fn an_agent_killed_while_many_end_loses_no_end() {
         (0..8).all(crashed).then_some(())
     });
     fleet.all_run("web", 8);
-    nothing_runs_twice(&fleet, "web", 8);
+    fleet.nothing_runs_twice("web", 8);
 }
 
 #[test]
@@ -235,7 +222,7 @@ fn a_frozen_agent_finds_its_work_done_elsewhere_and_stops_it() {
         pids(&fleet.work()).is_disjoint(&first).then_some(())
     });
     assert!(returned.elapsed() < Duration::from_secs(10), "took {:?}", returned.elapsed());
-    nothing_runs_twice(&fleet, "web", 3);
+    fleet.nothing_runs_twice("web", 3);
     assert!(guids(&fleet.instances("web")).is_disjoint(&guids(&before)));
     assert_eq!(starts(&traces, "task"), 1, "a task is never tried again");
     // It takes work again.

@@ -265,6 +265,19 @@ impl Fleet {
         })
     }
 
+    /// So many run, every record has its processes and every process its record.
+    #[track_caller]
+    pub(crate) fn nothing_runs_twice(&self, guid: &str, count: usize) {
+        let all = self.all_run(guid, count);
+        let wanted: Vec<String> = guids(&all).into_iter().collect();
+        let mut found = Vec::new();
+        let same = try_eventually(LIMIT, || {
+            found = guids_of_processes(&self.work());
+            (found == wanted).then_some(())
+        });
+        assert!(same.is_some(), "records: {wanted:?}\nprocesses: {found:?}");
+    }
+
     #[track_caller]
     pub(crate) fn completed(&self, guid: &str) -> Value {
         let path = format!("/v1/tasks/{guid}");

@@ -32,5 +32,6 @@ mod programs;
 mod safety;
 mod site;
 mod tasks;
+mod zones;
 
 use site::Site;

@@ -50,7 +50,7 @@ fn an_evacuated_cell_gives_its_instances_away_and_none_is_missing_meanwhile() {
 }
 
 /// How many indices ran at the moment when the fewest did, as anybody could see it.
-fn fewest_running(port: u16, token: &str, over: &AtomicBool) -> usize {
+pub(crate) fn fewest_running(port: u16, token: &str, over: &AtomicBool) -> usize {
     let mut fewest = usize::MAX;
     while !over.load(Ordering::Relaxed) {
         let list = ask(port, token, "GET", "/v1/actual-lrps?process_guid=web", None);
