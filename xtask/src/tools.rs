@@ -26,14 +26,22 @@ pub(crate) const OPENSSL: Tool = tool("openssl", "openssl");
 pub(crate) const ETCD: Tool = tool("etcd", "etcd-server");
 /// A browser that a page can be looked at with, without a screen.
 pub(crate) const CHROMIUM: Tool = tool("chromium-headless-shell", "chromium-headless-shell");
+pub(crate) const REGISTRY: Tool = tool("docker-registry", "docker-registry");
 pub(crate) const ETCDCTL: Tool = tool("etcdctl", "etcd-client");
 
 /// What a build script of a dependency starts.
 pub(crate) const FOR_BUILDS: &[Tool] = &[tool("protoc", "protobuf-compiler")];
 
 /// Everything that a test may start besides what every Debian has.
-pub(crate) const FOR_TESTS: &[Tool] =
-    &[MAKE, NINJA, tool("python3", "python3"), tool("bash", "bash"), CHROMIUM];
+pub(crate) const FOR_TESTS: &[Tool] = &[
+    MAKE,
+    NINJA,
+    tool("python3", "python3"),
+    tool("bash", "bash"),
+    tool("busybox", "busybox-static"),
+    tool("runc", "runc"),
+    CHROMIUM,
+];
 
 /// Tries to install what is missing; whoever needs a tool that is still missing reports a skip.
 pub(crate) fn provide(tools: &[Tool]) {

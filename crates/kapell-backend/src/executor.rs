@@ -28,6 +28,9 @@ pub enum Stream {
 /// Takes what a command writes, as it comes.
 pub trait Output: fmt::Debug + Send + Sync {
     fn take(&self, stream: Stream, chunk: &[u8]);
+
+    /// Takes what the executor itself has to say while the command runs: one line for people.
+    fn remark(&self, text: &str);
 }
 
 /// How a command ended.
@@ -65,6 +68,9 @@ pub struct Started {
     pub control: Arc<dyn Control>,
     /// Resolves when the command has ended and its output was taken.
     pub ended: Later<Result<Ended, Error>>,
+    /// Removes what is left of the command elsewhere. To be awaited once its end is on record:
+    /// until then whoever comes later can still learn how it ended.
+    pub settle: Option<Later<()>>,
 }
 
 impl fmt::Debug for Started {
@@ -87,6 +93,9 @@ pub enum Error {
     TooLarge { program: String },
     #[error("`{program}` could not be started: {reason}")]
     NotStarted { program: String, reason: String },
+    /// It was somewhere else, and there it did not come to an end of its own.
+    #[error("{reason}")]
+    Elsewhere { reason: String },
     #[error("lost sight of a process: {reason}")]
     Lost { reason: String },
 }

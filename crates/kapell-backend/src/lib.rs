@@ -4,6 +4,7 @@ pub mod containers;
 pub mod executor;
 pub mod exit;
 pub mod heap;
+pub mod image;
 pub mod local;
 pub mod own_file;
 pub mod process;

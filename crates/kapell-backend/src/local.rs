@@ -53,7 +53,7 @@ impl Executor for Local {
         let watched = Watched::new(spawned, output)
             .map_err(|error| Error::Lost { reason: error.to_string() })?;
         let ended = watch(self.clone(), watched, Arc::clone(&group));
-        Ok(Started { control: group, ended: Box::pin(ended) })
+        Ok(Started { control: group, ended: Box::pin(ended), settle: None })
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::board::TaskGuid;
 use crate::flow::{Kind, Past, PastStep, State};
 use crate::seams::{RunId, Timestamp};
 use crate::workflow::Bound;
@@ -64,6 +65,9 @@ pub struct NodeRecord {
     /// Its standard output, where some text refers to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<String>,
+    /// The task that is about to run its command on a cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskGuid>,
 }
 
 /// The last line.
@@ -84,6 +88,9 @@ fn is_zero(number: &u32) -> bool {
 
 /// The event of a step that was taken over from the run that this one resumes.
 pub const KEPT: &str = "node_kept";
+
+/// The event of a step whose command is about to be given to a cell.
+pub const PLACED: &str = "node_placed";
 
 /// Why a journal cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,6 +117,8 @@ pub struct Story {
 pub struct NodeStory {
     pub state: State,
     pub last: NodeRecord,
+    /// The task that ran its command when the journal ends.
+    pub task: Option<TaskGuid>,
 }
 
 #[derive(Deserialize)]
@@ -152,6 +161,14 @@ impl Story {
     }
 
     fn take(&mut self, record: NodeRecord) {
+        if record.event == PLACED {
+            let task = record.task.clone();
+            match self.nodes.get_mut(&record.node) {
+                Some(node) => node.task = task,
+                None => self.put(State::Running, record, task),
+            }
+            return;
+        }
         let state = match (record.event.as_str(), Kind::from_name(&record.event)) {
             (KEPT, _) => State::Kept,
             (_, Some(Kind::NodeCompleted)) => State::Succeeded,
@@ -166,10 +183,17 @@ impl Story {
                 Some(Kind::WorkflowStarted | Kind::WorkflowCompleted | Kind::WorkflowFailed) | None,
             ) => return,
         };
+        // One that goes on where the run before left it was placed before it is told as started.
+        let before = self.nodes.get_mut(&record.node).filter(|node| node.state == State::Running);
+        let task = before.filter(|_| state == State::Running).and_then(|node| node.task.take());
+        self.put(state, record, task);
+    }
+
+    fn put(&mut self, state: State, record: NodeRecord, task: Option<TaskGuid>) {
         if !self.nodes.contains_key(&record.node) {
             self.order.push(record.node.clone());
         }
-        self.nodes.insert(record.node.clone(), NodeStory { state, last: record });
+        self.nodes.insert(record.node.clone(), NodeStory { state, last: record, task });
     }
 
     /// What a later run needs to know of this one.
@@ -178,6 +202,7 @@ impl Story {
             state: story.state,
             outputs: story.last.outputs,
             stdout: story.last.stdout,
+            task: story.task,
         };
         Past {
             run: self.header.id.to_string(),
@@ -241,6 +266,29 @@ mod tests {
         assert_eq!(story.nodes["a"].state, State::Succeeded);
         assert_eq!(story.nodes["b"].state, State::Running);
         assert!(story.end.is_none());
+    }
+
+    #[test]
+    fn a_task_is_known_until_its_step_has_ended() {
+        let placed = Record::Node(NodeRecord {
+            v: VERSION,
+            node: "a".into(),
+            event: PLACED.into(),
+            task: Some(TaskGuid::new("a-1")),
+            ..NodeRecord::default()
+        });
+        let started = line(&node("a", "node_started"));
+        let goes_on = line(&header()) + &line(&placed);
+        let mut text = line(&header()) + &started + &line(&placed);
+        for text in [text.clone(), goes_on.clone(), goes_on + &started] {
+            let story = Story::read(&text).unwrap();
+            assert_eq!((story.nodes["a"].state, story.order.len()), (State::Running, 1));
+            assert_eq!(story.past().steps["a"].task, Some(TaskGuid::new("a-1")), "{text}");
+        }
+        for event in ["node_retrying", "node_completed", "node_cancelled"] {
+            text += &line(&node("a", event));
+            assert_eq!(Story::read(&text).unwrap().past().steps["a"].task, None, "{event}");
+        }
     }
 
     #[test]

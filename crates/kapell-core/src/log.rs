@@ -96,6 +96,38 @@ impl Decoder {
     }
 }
 
+/// How far a log was read: the time of the last frame, and how many had that time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mark {
+    last: Option<(Timestamp, usize)>,
+    /// What of the beginning was read before.
+    again: Option<(Timestamp, usize)>,
+}
+
+impl Mark {
+    /// It is read from its beginning once more.
+    pub fn restart(&mut self) {
+        self.again = self.last;
+    }
+
+    /// Whether a frame comes for the first time.
+    pub fn is_news(&mut self, at: Timestamp) -> bool {
+        match &mut self.again {
+            Some((until, _)) if at < *until => return false,
+            Some((until, count)) if at == *until && *count > 0 => {
+                *count -= 1;
+                return false;
+            }
+            Some(_) | None => self.again = None,
+        }
+        self.last = match self.last {
+            Some((time, count)) if time == at => Some((time, count + 1)),
+            Some(_) | None => Some((at, 1)),
+        };
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +151,27 @@ mod tests {
             }
             assert_eq!(seen, frames);
         }
+    }
+
+    /// Reads times as they come, and gives those that are news.
+    fn news(mark: &mut Mark, times: &[i64]) -> Vec<i64> {
+        times.iter().copied().filter(|&at| mark.is_news(Timestamp(at))).collect()
+    }
+
+    #[test]
+    fn a_log_that_is_read_again_goes_on_where_it_was() {
+        let mut mark = Mark::default();
+        mark.restart();
+        assert_eq!(news(&mut mark, &[1, 2, 2, 2]), [1, 2, 2, 2]);
+        mark.restart();
+        assert_eq!(news(&mut mark, &[1, 2, 2, 2, 2, 3]), [2, 3]);
+        mark.restart();
+        assert_eq!(news(&mut mark, &[1, 2, 2, 2, 2, 3]), [0; 0]);
+        // What was dropped at its beginning meanwhile does no harm.
+        mark.restart();
+        assert_eq!(news(&mut mark, &[2, 3, 4]), [4]);
+        mark.restart();
+        assert_eq!(news(&mut mark, &[9]), [9]);
     }
 
     #[test]

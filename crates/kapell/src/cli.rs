@@ -303,6 +303,9 @@ pub(crate) struct Process {
     /// Value of a named parameter
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) param: Vec<(String, String)>,
+    /// Run steps on the cells of these hosts, all but those with `executor: local`
+    #[arg(long, value_name = "URL[,URL]")]
+    pub(crate) on: Option<String>,
     /// Write figures of the run to a file, in Prometheus' text format
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics: Option<PathBuf>,

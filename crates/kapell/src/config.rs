@@ -57,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) history_runs: usize,
     pub(crate) history_age: Duration,
     pub(crate) output_limit_mib: u64,
+    /// How long steps on cells wait for hosts that do not answer.
+    pub(crate) host_patience: Duration,
     /// The URL of the store.
     store: Option<String>,
     pub(crate) board: board::Settings,
@@ -83,7 +85,7 @@ macro_rules! time {
     };
 }
 
-const KEYS: [Key; 23] = [
+const KEYS: [Key; 24] = [
     Key {
         name: "state_dir",
         set: |config, text| {
@@ -146,6 +148,7 @@ const KEYS: [Key; 23] = [
         },
         show: |config| config.output_limit_mib.to_string(),
     },
+    time!("host_patience", host_patience),
     Key {
         name: "store",
         set: |config, text| {
@@ -265,6 +268,7 @@ impl Config {
             history_runs: 100,
             history_age: Duration::from_secs(90 * 86_400),
             output_limit_mib: 64,
+            host_patience: Duration::from_secs(5 * 60),
             store: None,
             board: board::Settings::default(),
             cell: CellSettings::default(),

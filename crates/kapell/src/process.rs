@@ -18,7 +18,7 @@ use crate::cli::{Logger, Process};
 use crate::config::Config;
 use crate::logger::{self, Style};
 use crate::problems::BadFile;
-use crate::{BAD_INPUT, metrics, print, say, summary, workflow};
+use crate::{BAD_INPUT, metrics, print, remote, say, summary, workflow};
 
 pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
     // Before anything is read: the supervisor stays small, and there is one thread.
@@ -77,6 +77,10 @@ pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
         metrics::check(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     orchestrator = orchestrator.select(selection, past).owning_all_children();
+    if let Some(step) = remote::needs_cells(&orchestrator, args.on.is_some()) {
+        let cells = remote::cells_for(step, args.on.as_deref(), config)?;
+        orchestrator = orchestrator.cells(cells);
+    }
     if let Err(error) = orchestrator.journal_in(&history, &args.file, digest) {
         say(&format!(
             "warning: {error}; this run cannot be resumed (set --state-dir or KAPELL_STATE_DIR)\n"
@@ -106,6 +110,7 @@ fn select(args: &Process, workflow: &Workflow) -> anyhow::Result<Selection> {
         })
     };
     Ok(Selection {
+        on_cells: args.on.is_some(),
         resume: args.resume.is_some(),
         from: args.from.iter().map(find).collect::<Result<_, _>>()?,
         only: args.only.iter().map(find).collect::<Result<_, _>>()?,

@@ -118,7 +118,7 @@ pub(crate) fn dry_run(workflow: &Workflow, fates: &[Fate], decisions: &[Decision
         .min(40);
     for decision in decisions {
         let verb = match fates[decision.step.index()] {
-            Fate::Run | Fate::Picked => "run ",
+            Fate::Run | Fate::GoesOn | Fate::Picked => "run ",
             Fate::Counts(State::Kept) => "keep",
             Fate::Counts(_) => "skip",
         };

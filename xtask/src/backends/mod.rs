@@ -7,6 +7,7 @@ mod guard;
 mod life;
 mod postgres;
 mod process;
+mod registry;
 mod session;
 mod state;
 mod table;
@@ -115,7 +116,7 @@ mod tests {
         let Err(Error::Failed(text)) = run_in(&cache, &["up", "etcd", "oracle"]) else {
             panic!("accepted")
         };
-        assert_eq!(text, "unknown backend `oracle`; known: etcd, etcd-tls, postgres");
+        assert_eq!(text, "unknown backend `oracle`; known: etcd, etcd-tls, postgres, registry");
         assert!(matches!(run_in(&cache, &["sideways"]), Err(Error::Usage(_))));
     }
 
@@ -131,7 +132,7 @@ mod tests {
     fn no_name_means_all_in_the_order_of_the_table() {
         let names =
             |servers: Vec<&Server>| servers.iter().map(|each| each.name).collect::<Vec<_>>();
-        assert_eq!(names(select(&[]).unwrap()), ["etcd", "etcd-tls", "postgres"]);
+        assert_eq!(names(select(&[]).unwrap()), ["etcd", "etcd-tls", "postgres", "registry"]);
         assert_eq!(names(select(&["postgres", "etcd"]).unwrap()), ["etcd", "postgres"]);
     }
 }

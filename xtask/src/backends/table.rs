@@ -6,6 +6,7 @@ use std::process::Command;
 use super::cache::Cache;
 use super::etcd::Etcd;
 use super::postgres::Postgres;
+use super::registry::Registry;
 use crate::error::Result;
 
 /// A server that tests may ask for by name.
@@ -55,7 +56,8 @@ const AUTHORITY: &str = "KAPELL_TEST_CA";
 
 #[rustfmt::skip]
 pub(crate) const SERVERS: &[Server] = &[
-    Server { name: "etcd",     program: "etcd",     stop: libc::SIGTERM, variable: "KAPELL_TEST_ETCD",     authority: None,            programs: Some("KAPELL_TEST_ETCD_BIN"),     recipe: &Etcd { secured: false } },
-    Server { name: "etcd-tls", program: "etcd",     stop: libc::SIGTERM, variable: "KAPELL_TEST_ETCD_TLS", authority: Some(AUTHORITY), programs: None,                             recipe: &Etcd { secured: true } },
-    Server { name: "postgres", program: "postgres", stop: libc::SIGINT,  variable: "KAPELL_TEST_POSTGRES", authority: Some(AUTHORITY), programs: Some("KAPELL_TEST_POSTGRES_BIN"), recipe: &Postgres },
+    Server { name: "etcd",     program: "etcd",            stop: libc::SIGTERM, variable: "KAPELL_TEST_ETCD",     authority: None,            programs: Some("KAPELL_TEST_ETCD_BIN"),     recipe: &Etcd { secured: false } },
+    Server { name: "etcd-tls", program: "etcd",            stop: libc::SIGTERM, variable: "KAPELL_TEST_ETCD_TLS", authority: Some(AUTHORITY), programs: None,                             recipe: &Etcd { secured: true } },
+    Server { name: "postgres", program: "postgres",        stop: libc::SIGINT,  variable: "KAPELL_TEST_POSTGRES", authority: Some(AUTHORITY), programs: Some("KAPELL_TEST_POSTGRES_BIN"), recipe: &Postgres },
+    Server { name: "registry", program: "docker-registry", stop: libc::SIGTERM, variable: "KAPELL_TEST_REGISTRY", authority: None,            programs: None,                             recipe: &Registry },
 ];

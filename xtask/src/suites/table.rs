@@ -67,7 +67,7 @@ const WORKFLOWS: Part =
 /// All tests of the workspace. A member that stands in no line fails the run.
 #[rustfmt::skip]
 pub(crate) const SUITES: &[Suite] = &[
-    Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-api", "kapell-shim", "kapell-backend", "xtask"])], budget: minutes(3), quick: true, backends: &[] },
+    Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-api", "kapell-shim", "kapell-backend", "xtask"])], budget: minutes(3), quick: true, backends: &["registry"] },
     Suite { name: "workflows",  parts: &[WORKFLOWS], budget: minutes(3), quick: true, backends: &[] },
     Suite { name: "leadership", parts: &[all(&["kapell-store", "kapell-node"]), WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
     Suite { name: "platform",   parts: &[WITH_FLEET, WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },

@@ -12,6 +12,8 @@ impl Output for Collected {
             Stream::Stderr => both.1.extend_from_slice(chunk),
         }
     }
+
+    fn remark(&self, _text: &str) {}
 }
 
 fn shell(text: &str) -> Job {

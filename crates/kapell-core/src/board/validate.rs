@@ -67,6 +67,13 @@ pub fn domain(domain: &Domain) -> Vec<String> {
     found.texts
 }
 
+/// Everything that is wrong with the name of a root file system.
+pub fn rootfs(rootfs: &str) -> Vec<String> {
+    let mut found = Problems::default();
+    found.rootfs(Some(rootfs));
+    found.texts
+}
+
 /// What cells cannot run yet of an action.
 pub fn unsupported(action: &Action) -> Vec<String> {
     if action.as_run().is_some() {

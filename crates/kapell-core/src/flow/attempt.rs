@@ -3,7 +3,7 @@
 use super::machine::{Effect, Ended, Finish, Flow, Mode, Phase, Told};
 use super::note::signal_name;
 use super::timers::Timer;
-use super::{Kind, Note, State};
+use super::{Fate, Kind, Note, State};
 use crate::seams::Moment;
 use crate::workflow::{Options, StepIx, Work, show_duration};
 
@@ -28,7 +28,11 @@ impl Flow {
         }
         // Not asked of the attempt's number: a `when` that broke or timed out was never answered.
         let undecided = !it.announced;
-        if undecided && self.workflow.step(step).options.when.is_some() {
+        if it.fate == Fate::GoesOn && attempt == 0 {
+            // Its conditions were met when it was begun.
+            self.announce(step, now, effects);
+            self.enter(step, Phase::Main, now, effects);
+        } else if undecided && self.workflow.step(step).options.when.is_some() {
             self.enter(step, Phase::When, now, effects);
         } else {
             self.begin_attempt(step, now, effects);
@@ -37,11 +41,15 @@ impl Flow {
 
     /// Tells that an attempt begins, and begins it. A step whose `when` is not met never gets here.
     fn begin_attempt(&mut self, step: StepIx, now: Moment, effects: &mut Vec<Effect>) {
+        self.announce(step, now, effects);
+        self.enter(step, Phase::Precondition(0), now, effects);
+    }
+
+    fn announce(&mut self, step: StepIx, now: Moment, effects: &mut Vec<Effect>) {
         let it = &mut self.steps[step.index()];
         it.announced = true;
         let note = Note { attempt: it.attempt, ..Note::new(now, Kind::NodeStarted, Some(step)) };
         effects.push(Effect::Note(note));
-        self.enter(step, Phase::Precondition(0), now, effects);
     }
 
     fn enter(&mut self, step: StepIx, phase: Phase, now: Moment, effects: &mut Vec<Effect>) {

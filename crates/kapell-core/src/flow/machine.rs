@@ -172,7 +172,7 @@ impl Flow {
                 let parents = workflow.graph.parents(StepIx::new(at)).len();
                 Progress {
                     state: match fate {
-                        Fate::Run | Fate::Picked => State::Waiting,
+                        Fate::Run | Fate::GoesOn | Fate::Picked => State::Waiting,
                         Fate::Counts(state) => state,
                     },
                     phase: Phase::Main,
@@ -283,10 +283,12 @@ impl Flow {
             let step = StepIx::new(at);
             match self.steps[at].fate {
                 Fate::Counts(_) => self.tell_children(step, now, effects),
-                Fate::Run | Fate::Picked if self.workflow.graph.parents(step).is_empty() => {
+                Fate::Run | Fate::GoesOn | Fate::Picked
+                    if self.workflow.graph.parents(step).is_empty() =>
+                {
                     self.make_ready(step);
                 }
-                Fate::Run | Fate::Picked => {}
+                Fate::Run | Fate::GoesOn | Fate::Picked => {}
             }
         }
     }

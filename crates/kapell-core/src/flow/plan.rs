@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::State;
+use crate::board::TaskGuid;
 use crate::workflow::{Requires, StepIx, Work, Workflow};
 
 /// What an earlier run left behind, by step name: the file may have changed since.
@@ -18,6 +19,8 @@ pub struct PastStep {
     pub state: State,
     pub outputs: Vec<(String, String)>,
     pub stdout: Option<String>,
+    /// The task that ran its command on a cell when the run broke off.
+    pub task: Option<TaskGuid>,
 }
 
 /// What was asked for.
@@ -29,6 +32,8 @@ pub struct Selection {
     pub from: Vec<StepIx>,
     /// Run these steps and nothing else.
     pub only: Vec<StepIx>,
+    /// Steps that do not say where they run do so on cells.
+    pub on_cells: bool,
 }
 
 impl Selection {
@@ -41,6 +46,8 @@ impl Selection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Run,
+    /// Runs, and its command was begun by the run before: the first attempt is that one.
+    GoesOn,
     /// Picked by hand: who picks vouches for all it depends on that is not part of this run.
     Picked,
     /// Counts as ended in this state, without being run.
@@ -51,6 +58,11 @@ pub enum Fate {
 pub fn fates(workflow: &Workflow, selection: &Selection, past: Option<&Past>) -> Vec<Fate> {
     let before = |step: StepIx| {
         past.and_then(|past| past.steps.get(&*workflow.step(step).name)).map(|step| step.state)
+    };
+    let goes_on = |step: StepIx| {
+        let task = past.and_then(|past| past.steps.get(&*workflow.step(step).name)?.task.as_ref());
+        let on_cell = workflow.step(step).options.on_cell(selection.on_cells).is_some();
+        selection.resume && !selection.picks() && on_cell && task.is_some()
     };
     let mut picked = vec![!selection.picks(); workflow.len()];
     for &step in selection.from.iter().chain(&selection.only) {
@@ -70,7 +82,13 @@ pub fn fates(workflow: &Workflow, selection: &Selection, past: Option<&Past>) ->
                 Some(State::Succeeded | State::Kept) if selection.resume && !selection.picks() => {
                     Fate::Counts(State::Kept)
                 }
-                _ if picked[step.index()] => Fate::Run,
+                _ if picked[step.index()] => {
+                    if goes_on(step) {
+                        Fate::GoesOn
+                    } else {
+                        Fate::Run
+                    }
+                }
                 Some(State::Succeeded | State::Kept) => Fate::Counts(State::Kept),
                 Some(state @ (State::FailedContinue | State::Skipped)) => Fate::Counts(state),
                 Some(_) | None => Fate::Counts(State::Outside),
@@ -100,6 +118,7 @@ pub fn decisions(workflow: &Workflow, fates: &[Fate], past: Option<&Past>) -> Ve
                 Fate::Counts(State::Outside) => (false, "not selected".to_owned()),
                 Fate::Counts(state) => (false, format!("not selected: {state} in run {run}")),
                 Fate::Picked => (true, "selected".to_owned()),
+                Fate::GoesOn => (true, format!("goes on: begun on a cell in run {run}")),
                 Fate::Run => (true, why_it_runs(workflow, step, past)),
             };
             Decision { step, runs, why }

@@ -3,6 +3,7 @@
 mod after;
 mod draw;
 mod duration;
+mod executor;
 mod graph;
 mod lint;
 pub(crate) mod load;
@@ -22,7 +23,7 @@ pub use draw::{Branch, dot, mermaid, outline, tree};
 pub use duration::{parse_duration, show_duration};
 pub use graph::{Edge, Graph};
 pub use load::{Loaded, MAX_FILE_BYTES, load};
-pub use options::{Condition, Console, Options, Output, Requires, Retry};
+pub use options::{Condition, Console, Executor, OnCell, Options, Output, Requires, Retry};
 pub use params::{Bound, Params, Unbound};
 pub use schema::schema;
 

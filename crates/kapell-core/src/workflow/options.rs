@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::board::Domain;
+
 /// Everything about a step that has a default.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
@@ -21,6 +23,51 @@ pub struct Options {
     pub console: Console,
     /// Among steps that could start, higher goes first.
     pub priority: i32,
+    /// None: where the run has its steps.
+    pub executor: Option<Executor>,
+}
+
+impl Options {
+    /// What a step asks of its cell, if that is where it runs. `all` tells that the run has its
+    /// steps on cells.
+    pub fn on_cell(&self, all: bool) -> Option<OnCell> {
+        match &self.executor {
+            Some(Executor::Cell(wanted)) => Some(wanted.clone()),
+            Some(Executor::Local) => None,
+            None => all.then(OnCell::default),
+        }
+    }
+}
+
+/// Where a step says that it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Executor {
+    Local,
+    Cell(OnCell),
+}
+
+/// What a step asks of the cell that it runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnCell {
+    pub domain: Domain,
+    pub memory_mb: u32,
+    pub disk_mb: u32,
+    pub max_pids: u32,
+    pub rootfs: Option<String>,
+    pub placement_tags: Vec<String>,
+}
+
+impl Default for OnCell {
+    fn default() -> Self {
+        Self {
+            domain: Domain::new("workflows"),
+            memory_mb: 0,
+            disk_mb: 0,
+            max_pids: 0,
+            rootfs: None,
+            placement_tags: Vec::new(),
+        }
+    }
 }
 
 /// How many of its dependencies must be satisfied for a step to run.

@@ -9,10 +9,11 @@ pub const fn schema() -> &'static str {
 mod tests {
     use serde_json::Value;
 
+    use super::super::executor::{CONFIG_KEYS, EXECUTOR_KEYS};
     use super::super::load::{HANDLER_KEYS, PARAM_KEYS, WORKFLOW_KEYS};
     use super::super::step::{
-        CONDITION_KEYS, DEFAULT_KEYS, DEPENDENCY_KEYS, EXECUTOR_KEYS, HANDLER_STEP_KEYS,
-        RETRY_KEYS, STEP_KEYS, STREAM_KEYS,
+        CONDITION_KEYS, DEFAULT_KEYS, DEPENDENCY_KEYS, HANDLER_STEP_KEYS, RETRY_KEYS, STEP_KEYS,
+        STREAM_KEYS,
     };
 
     fn keys(schema: &Value, at: &str) -> Vec<String> {
@@ -39,6 +40,7 @@ mod tests {
             ("/$defs/console/oneOf/1", STREAM_KEYS),
             ("/$defs/dependency/oneOf/1", DEPENDENCY_KEYS),
             ("/$defs/executor/oneOf/1", EXECUTOR_KEYS),
+            ("/$defs/executor/oneOf/1/properties/config", CONFIG_KEYS),
             ("/properties/handlers", HANDLER_KEYS),
             ("/$defs/param/oneOf/1", PARAM_KEYS),
         ] {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::executor;
 use super::params::split_words;
 use super::reader::{Fields, Reader};
 use super::{Condition, Console, On, Options, Output, Requires, Retry, Step, StepIx, Work};
@@ -67,7 +68,6 @@ pub(super) const RETRY_KEYS: &[&str] =
 pub(super) const CONDITION_KEYS: &[&str] = &["predicate", "expected"];
 pub(super) const STREAM_KEYS: &[&str] = &["stdout", "stderr"];
 pub(super) const DEPENDENCY_KEYS: &[&str] = &["step", "on"];
-pub(super) const EXECUTOR_KEYS: &[&str] = &["type"];
 
 /// A dependency whose name has not been looked up yet. There may be a million of them.
 #[derive(Debug)]
@@ -102,6 +102,7 @@ pub(super) fn read_step(
     } else {
         let mut options = Options::clone(defaults);
         read_options(reader, fields, &mut options);
+        executor::check_dir(reader, fields, &options);
         Arc::new(options)
     };
     Step { name: name.into(), work, options }
@@ -222,7 +223,7 @@ fn read_options(reader: &mut Reader, fields: &Fields<'_, '_>, options: &mut Opti
         options.priority = number.and_then(|number| i32::try_from(number).ok()).unwrap_or_default();
     }
     if let Some(node) = fields.get("executor") {
-        read_executor(reader, node);
+        options.executor = executor::read(reader, node);
     }
 }
 
@@ -328,22 +329,6 @@ fn read_console(reader: &mut Reader, node: &Node<'_>) -> Console {
     Console {
         stdout: shown("stdout").unwrap_or_default(),
         stderr: shown("stderr").unwrap_or_default(),
-    }
-}
-
-fn read_executor(reader: &mut Reader, node: &Node<'_>) {
-    let choices = [("local", ())];
-    if node.scalar().is_some() {
-        reader.choice(node, "executor", &choices);
-    } else if let Some(fields) = reader.fields(node, "executor", EXECUTOR_KEYS) {
-        match fields.get("type") {
-            Some(node) => {
-                reader.choice(node, "executor", &choices);
-            }
-            None => reader.report(
-                Problem::error(node.span, "executor has no `type`").help("write `executor: local`"),
-            ),
-        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! The loop of a run: the world becomes events, the machine decides, effects become I/O.
 
+mod telling;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kapell_backend::executor::{self, Control, Executor, Exit};
-use kapell_backend::local::{Local, Swept};
-use kapell_core::flow::{Effect, Ended, Event, Finish, Flow, Kind, Note, Phase, State, Verdict};
+use kapell_backend::executor::{self, Control, Exit, Later};
+use kapell_backend::local::Local;
+use kapell_core::flow::{Effect, Ended, Event, Finish, Flow, Phase, Verdict};
 use kapell_core::seams::Clock;
 use kapell_core::workflow::StepIx;
 use tokio::sync::mpsc;
@@ -15,13 +17,17 @@ use tokio::task::JoinSet;
 use super::capture::{Capture, Captured, SharedLogger, Sink, Wanted, lock};
 use super::context::{Context, Script, explain, fits};
 use super::journal::{Given, RunJournal};
-use super::logger::{NodeEvent, NodeSnapshot, WorkflowEvent};
-use super::report::{Failure, Report, StepReport};
+use super::places::Places;
+use super::report::Report;
 
 /// How often loggers hear how everything stands.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 /// How long processes that steps left behind may take to end.
 const SWEEP_GRACE: Duration = Duration::from_secs(2);
+
+/// How long what commands left elsewhere may take to be removed at the end.
+const SETTLE_LIMIT: Duration = Duration::from_secs(10);
+const HASTY_SETTLE_LIMIT: Duration = Duration::from_secs(3);
 
 /// A command that has ended.
 struct Done {
@@ -31,6 +37,7 @@ struct Done {
     capture: Arc<Capture>,
     /// Kept until here so that the script's file outlives its process.
     _script: Option<Script>,
+    settle: Option<Later<()>>,
 }
 
 /// What a run is made of.
@@ -39,7 +46,9 @@ pub(super) struct Parts {
     /// Steps whose standard output others look into.
     pub(super) quoted: Vec<StepIx>,
     pub(super) context: Context,
-    pub(super) executor: Arc<dyn Executor>,
+    pub(super) places: Places,
+    /// Things to be done elsewhere while the run goes on.
+    pub(super) chores: Vec<Later<()>>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) journal: Option<RunJournal>,
     pub(super) logger: SharedLogger,
@@ -52,6 +61,9 @@ pub(super) struct Actor {
     running: BTreeMap<StepIx, Arc<dyn Control>>,
     tasks: JoinSet<Done>,
     lingering: JoinSet<()>,
+    /// Removals that wait for the journal, and those under way.
+    unsettled: Vec<Later<()>>,
+    settling: JoinSet<()>,
     /// What steps that are about to succeed give to others.
     given: BTreeMap<StepIx, Given>,
     tails: BTreeMap<StepIx, String>,
@@ -63,8 +75,10 @@ pub(super) struct Actor {
 }
 
 impl Actor {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(super) fn new(mut parts: Parts) -> Self {
         Self {
+            unsettled: std::mem::take(&mut parts.chores),
+            settling: JoinSet::new(),
             parts,
             running: BTreeMap::new(),
             tasks: JoinSet::new(),
@@ -95,12 +109,31 @@ impl Actor {
                     self.perform(effect);
                 }
                 self.flush_journal();
+                self.settle();
             }
         }
         let duration = self.parts.clock.now().since(self.parts.flow.begun());
         let swept = local.sweep(if self.hurried { Duration::ZERO } else { SWEEP_GRACE }).await;
         self.lingering.abort_all();
+        self.settle_all().await;
         self.report(&swept, duration)
+    }
+
+    /// Removes what is left of commands whose end is on record.
+    fn settle(&mut self) {
+        for settle in self.unsettled.drain(..) {
+            self.settling.spawn(settle);
+        }
+    }
+
+    /// Waits until nothing of the run is left elsewhere, but not for long.
+    async fn settle_all(&mut self) {
+        self.unsettled.extend(self.parts.places.abandon_found());
+        self.settle();
+        let limit = if self.hurried { HASTY_SETTLE_LIMIT } else { SETTLE_LIMIT };
+        let all = async { while self.settling.join_next().await.is_some() {} };
+        // What is not removed by then is forgotten by its board in its own time.
+        let _late = tokio::time::timeout(limit, all).await;
     }
 
     /// Waits until something happens.
@@ -137,7 +170,7 @@ impl Actor {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Start { step, phase, attempt: _ } => self.start(step, phase),
+            Effect::Start { step, phase, attempt } => self.start(step, phase, attempt),
             Effect::Signal { step, hard } => {
                 if let Some(control) = self.running.get(&step) {
                     control.signal(hard);
@@ -148,15 +181,50 @@ impl Actor {
         }
     }
 
-    fn start(&mut self, step: StepIx, phase: Phase) {
-        // What made this step ready is on record before it does anything.
+    fn start(&mut self, step: StepIx, phase: Phase, attempt: u32) {
+        let workflow = Arc::clone(self.parts.flow.workflow());
+        let place = self.parts.places.of(&workflow, step, phase == Phase::Main);
+        if let (Phase::Main, Ok(place), Some(journal)) = (phase, &place, &mut self.parts.journal)
+            && let Some(task) = &place.task
+        {
+            let at = self.parts.clock.wall();
+            journal.placed(at, &workflow.step(step).name, attempt, task.clone());
+        }
+        // What made this step ready, and where to find it again, is on record before it does anything.
         self.flush_journal();
-        if step.index() >= self.parts.flow.workflow().len() {
+        if step.index() >= workflow.len() {
             self.describe_ending();
         }
-        let workflow = Arc::clone(self.parts.flow.workflow());
-        let options = &workflow.step(step).options;
-        let wanted = match phase {
+        let capture =
+            Arc::new(Capture::new(step, self.wanted(step, phase), Arc::clone(&self.parts.sink)));
+        let output = Arc::<Capture>::clone(&capture);
+        let started = place.and_then(|place| {
+            let context = &self.parts.context;
+            let prepared = context.job(step, workflow.step(step), phase, place.task.is_some());
+            let prepared = prepared.map_err(|error| error.to_string())?;
+            let started = place.executor.start(&prepared.job, output);
+            let started = started.map_err(|error| explain(&error, &prepared.job))?;
+            Ok((started, prepared.script))
+        });
+        match started {
+            Ok((started, script)) => {
+                self.running.insert(step, started.control);
+                let (ended, settle) = (started.ended, started.settle);
+                self.tasks.spawn(async move {
+                    Done { step, phase, result: ended.await, capture, _script: script, settle }
+                });
+            }
+            Err(error) => {
+                let ended = Ended { finish: Finish::Broken(error), stdout: String::new() };
+                self.todo.push_back(Event::Ended { step, ended });
+            }
+        }
+    }
+
+    /// What is wanted of the output of a command.
+    fn wanted(&self, step: StepIx, phase: Phase) -> Wanted {
+        let options = &self.parts.flow.workflow().step(step).options;
+        match phase {
             Phase::Main => Wanted {
                 stdout: options.output.stdout.is_some()
                     || self.parts.quoted.binary_search(&step).is_ok(),
@@ -164,30 +232,6 @@ impl Actor {
                 console: options.console,
             },
             Phase::When | Phase::Precondition(_) => Wanted { stdout: true, ..Wanted::default() },
-        };
-        let capture = Arc::new(Capture::new(step, wanted, Arc::clone(&self.parts.sink)));
-        let prepared = self
-            .parts
-            .context
-            .job(step, workflow.step(step), phase)
-            .map_err(|error| error.to_string());
-        let started = prepared.and_then(|prepared| {
-            let output = Arc::<Capture>::clone(&capture);
-            let started = self.parts.executor.start(&prepared.job, output);
-            let started = started.map_err(|error| explain(&error, &prepared.job))?;
-            Ok((started, prepared.script))
-        });
-        match started {
-            Ok((started, script)) => {
-                self.running.insert(step, started.control);
-                self.tasks.spawn(async move {
-                    Done { step, phase, result: started.ended.await, capture, _script: script }
-                });
-            }
-            Err(error) => {
-                let ended = Ended { finish: Finish::Broken(error), stdout: String::new() };
-                self.todo.push_back(Event::Ended { step, ended });
-            }
         }
     }
 
@@ -222,7 +266,8 @@ impl Actor {
     }
 
     fn command_ended(&mut self, done: Done) -> Event {
-        let Done { step, phase, result, capture, .. } = done;
+        let Done { step, phase, result, capture, settle, .. } = done;
+        self.unsettled.extend(settle);
         self.running.remove(&step);
         let captured = capture.captured();
         let finish = match result {
@@ -272,124 +317,5 @@ impl Actor {
             given.stdout = Some(captured.stdout.clone());
         }
         Ok(given)
-    }
-
-    fn tell(&mut self, note: &Note) {
-        let at = self.parts.clock.wall();
-        let workflow = Arc::clone(self.parts.flow.workflow());
-        let Some(step) = note.step else {
-            self.tell_of_workflow(note);
-            return;
-        };
-        let name = &*workflow.step(step).name;
-        let given = self.given.remove(&step).unwrap_or_default();
-        if note.kind == Kind::NodeCompleted {
-            self.parts.context.learn(name, &given.outputs, given.stdout.as_deref());
-        }
-        if matches!(note.kind, Kind::NodeFailed | Kind::NodeFailedContinue) {
-            self.failed.push(step);
-        }
-        if let Some(journal) = &mut self.parts.journal {
-            journal.node(at, name, note, given);
-        }
-        lock(&self.parts.logger).on_node_event(&NodeEvent {
-            kind: note.kind,
-            at,
-            step,
-            node: name,
-            attempt: note.attempt,
-            exit_code: note.exit_code,
-            duration: note.duration,
-            reason: note.reason.as_deref(),
-            error: note.error.as_deref(),
-        });
-    }
-
-    fn tell_of_workflow(&mut self, note: &Note) {
-        let at = self.parts.clock.wall();
-        let run = self.run_id();
-        let event = WorkflowEvent {
-            kind: note.kind,
-            at,
-            workflow: self.parts.flow.workflow(),
-            run: &run,
-            duration: note.duration,
-            error: note.error.as_deref(),
-        };
-        if note.kind == Kind::WorkflowStarted {
-            lock(&self.parts.logger).on_workflow_start(&event);
-            return;
-        }
-        if let Some(journal) = &mut self.parts.journal {
-            journal.end(at, self.parts.flow.verdict().name(), note);
-        }
-        let states = self.snapshot();
-        let mut logger = lock(&self.parts.logger);
-        logger.on_status_update(&states, self.parts.flow.workflow());
-        logger.on_workflow_complete(&event);
-        logger.close();
-    }
-
-    fn update_status(&self) {
-        let states = self.snapshot();
-        lock(&self.parts.logger).on_status_update(&states, self.parts.flow.workflow());
-    }
-
-    fn snapshot(&self) -> Vec<NodeSnapshot> {
-        let now = self.parts.clock.now();
-        (0..self.parts.flow.workflow().steps.len())
-            .map(|at| {
-                let step = StepIx::new(at);
-                let (started, ended) = self.parts.flow.times(step);
-                NodeSnapshot {
-                    state: self.parts.flow.state(step),
-                    attempt: self.parts.flow.attempt(step),
-                    elapsed: started.map(|started| ended.unwrap_or(now).since(started)),
-                    error: self.parts.flow.error(step).map(str::to_owned),
-                }
-            })
-            .collect()
-    }
-
-    fn report(mut self, swept: &Swept, duration: Duration) -> Report {
-        let workflow = Arc::clone(self.parts.flow.workflow());
-        let mut problems: Vec<String> = lock(&self.parts.sink.problem).take().into_iter().collect();
-        if !swept.beyond.is_empty() {
-            let pids: Vec<_> = swept.beyond.iter().map(ToString::to_string).collect();
-            let pids = pids.join(", ");
-            problems
-                .push(format!("left running, because they belong to another user: process {pids}"));
-        }
-        let run = self.parts.journal.as_ref().map(|journal| journal.id().clone());
-        problems.extend(self.parts.journal.as_mut().and_then(RunJournal::close));
-        let steps = self
-            .snapshot()
-            .into_iter()
-            .zip(&workflow.steps)
-            .enumerate()
-            .map(|(at, (snapshot, step))| StepReport {
-                name: step.name.to_string(),
-                is_handler: at >= workflow.len(),
-                state: snapshot.state,
-                attempts: if snapshot.elapsed.is_some() { snapshot.attempt + 1 } else { 0 },
-                duration: snapshot.elapsed,
-            })
-            .collect();
-        let failures = self.failed.iter().map(|&step| Failure {
-            name: workflow.step(step).name.to_string(),
-            error: self.parts.flow.error(step).unwrap_or_default().to_owned(),
-            tolerated: self.parts.flow.state(step) == State::FailedContinue,
-            tail: self.tails.remove(&step).unwrap_or_default(),
-        });
-        Report {
-            verdict: self.verdict.unwrap_or_else(|| self.parts.flow.verdict()),
-            cause: self.parts.flow.cause(),
-            run,
-            duration,
-            steps,
-            failures: failures.collect(),
-            swept: swept.ended,
-            problems,
-        }
     }
 }

@@ -173,6 +173,19 @@ impl Output for Capture {
             state.left_out += length;
         }
     }
+
+    fn remark(&self, text: &str) {
+        let line = format!("kapell: {text}\n");
+        let name = &self.sink.workflow.step(self.step).name;
+        // Shown whatever is shown of the step: it tells why nothing else comes.
+        lock(&self.sink.logger).on_console(name, Stream::Stderr, line.as_bytes());
+        let mut state = lock(&self.state);
+        if state.recorded == 0 {
+            self.sink.record(self.step, streams::NAME, name.as_bytes());
+        }
+        state.recorded += line.len() as u64;
+        self.sink.record(self.step, streams::STDERR, line.as_bytes());
+    }
 }
 
 /// The last bytes of a stream.

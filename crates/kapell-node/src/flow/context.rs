@@ -19,6 +19,10 @@ const SHELL: &str = "sh";
 /// Shells whose language we know well enough to rewrite.
 const POSIX_SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "busybox"];
 
+/// Runs a command that reads, as `/dev/fd/3`, the text that stands before it.
+const HAND_OVER: &str = "exec 3<<KAPELL\n$1\nKAPELL\nshift\nexec \"$@\"";
+const HANDED_OVER: &str = "/dev/fd/3";
+
 /// Why a step could not be made into a command.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -146,7 +150,15 @@ impl Context {
     }
 
     /// The command of one phase of a step.
-    pub(super) fn job(&self, ix: StepIx, step: &Step, phase: Phase) -> Result<Prepared, Error> {
+    ///
+    /// One that runs `elsewhere` finds no files of ours: it gets a script as an argument.
+    pub(super) fn job(
+        &self,
+        ix: StepIx,
+        step: &Step,
+        phase: Phase,
+        elsewhere: bool,
+    ) -> Result<Prepared, Error> {
         let options = &step.options;
         let own = self.own_env(options)?;
         let sight = Sight { context: self, own: &own };
@@ -174,6 +186,9 @@ impl Context {
                     job: Job { program: text(program)?, args, ..Job::default() },
                     script: None,
                 }
+            }
+            (Phase::Main, Work::Script(text)) if elsewhere => {
+                self.script_as_argument(text, shell_words, &sight)?
             }
             (Phase::Main, Work::Script(text)) => self.script(ix, text, shell_words, &sight)?,
             (Phase::Main, Work::Join) => Prepared::default(),
@@ -255,6 +270,41 @@ impl Context {
             job: Job { program, args, env, ..Job::default() },
             script: Some(Script(path)),
         })
+    }
+
+    /// A script whose text is all that arrives.
+    fn script_as_argument(
+        &self,
+        text: &str,
+        words: Option<&[String]>,
+        sight: &Sight<'_>,
+    ) -> Result<Prepared, Error> {
+        let line = text.lines().next().and_then(|line| line.strip_prefix("#!"));
+        let shell = words.map_or(SHELL, |words| words[0].as_str());
+        let posix = match line {
+            Some(line) => line.split_whitespace().any(speaks_posix),
+            None => speaks_posix(shell),
+        };
+        let (text, env) = for_interpreter(text, posix, sight)?;
+        let params = self.params.positional.iter().map(OsString::from);
+        let (program, mut args): (OsString, Vec<OsString>) = match line {
+            Some(line) => {
+                // As the system reads it: a program, and all that follows as one argument.
+                let (program, option) =
+                    line.trim().split_once([' ', '\t']).unwrap_or((line.trim(), ""));
+                let option = Some(option.trim()).filter(|option| !option.is_empty());
+                let words = ["-c", HAND_OVER, SHELL, &text, program].into_iter();
+                let words = words.chain(option).chain([HANDED_OVER]);
+                (SHELL.into(), words.map(OsString::from).collect())
+            }
+            None => {
+                let words = words.map_or(&[][..], |words| &words[1..]).iter().map(OsString::from);
+                let rest = ["-c".into(), OsString::from(&*text), shell.into()];
+                (shell.into(), words.chain(rest).collect())
+            }
+        };
+        args.extend(params);
+        Ok(Prepared { job: Job { program, args, env, ..Job::default() }, script: None })
     }
 
     /// Gives the command everything that has a name.

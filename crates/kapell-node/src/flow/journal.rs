@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use kapell_core::board::TaskGuid;
 use kapell_core::flow::Note;
-use kapell_core::journal::{EndRecord, Header, KEPT, NodeRecord, Record, VERSION};
+use kapell_core::journal::{EndRecord, Header, KEPT, NodeRecord, PLACED, Record, VERSION};
 use kapell_core::seams::{RunId, Timestamp};
 use kapell_store::lines::{self, LineLog};
 
@@ -93,6 +94,20 @@ impl RunJournal {
             error: note.error.clone(),
             outputs: given.outputs,
             stdout: given.stdout,
+            task: None,
+        }));
+    }
+
+    /// A step's command is about to become this task, or goes on as it.
+    pub(super) fn placed(&mut self, ts: Timestamp, step: &str, attempt: u32, task: TaskGuid) {
+        self.add(&Record::Node(NodeRecord {
+            v: VERSION,
+            ts: ts.0,
+            event: PLACED.to_owned(),
+            node: step.to_owned(),
+            attempt,
+            task: Some(task),
+            ..NodeRecord::default()
         }));
     }
 

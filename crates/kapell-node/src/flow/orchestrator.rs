@@ -1,5 +1,6 @@
 //! The way in: a workflow, how to run it, and who is to be told.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,10 +17,12 @@ use tokio::sync::mpsc;
 
 use super::actor::{Actor, Parts};
 use super::capture::Sink;
+use super::cells::Cells;
 use super::context::{Context, Scripts};
 use super::history::{History, whole_path};
 use super::journal::{Given, RunJournal};
 use super::logger::{ExecutionLogger, NoOpLogger};
+use super::places::{self, Places};
 use super::report::Report;
 use crate::system::{SystemClock, SystemIds};
 
@@ -40,6 +43,7 @@ pub struct Orchestrator {
     logger: Box<dyn ExecutionLogger>,
     local: Local,
     executor: Option<Arc<dyn Executor>>,
+    cells: Option<Cells>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     journal: Option<(RunJournal, PathBuf, u64)>,
@@ -86,6 +90,7 @@ impl Orchestrator {
             logger: Box::new(NoOpLogger),
             local: Local::default(),
             executor: None,
+            cells: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
             journal: None,
@@ -147,6 +152,13 @@ impl Orchestrator {
     #[must_use]
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.executor = Some(executor);
+        self
+    }
+
+    /// Where steps run that do so on cells. Which those are, the file and the selection say.
+    #[must_use]
+    pub fn cells(mut self, cells: Cells) -> Self {
+        self.cells = Some(cells);
         self
     }
 
@@ -219,16 +231,29 @@ impl Orchestrator {
             }
         };
         let mut context = Context::new(&workflow, self.params, scripts);
+        let (mut found, mut chores) = (BTreeMap::new(), Vec::new());
         if let Some(past) = &self.past {
+            let (goes_on, stale) = places::found(&workflow, &fates, past);
+            found = goes_on;
+            let abandon =
+                |cells: &Cells| stale.into_iter().map(|task| cells.abandon(task)).collect();
+            chores = self.cells.as_ref().map_or_else(Vec::new, abandon);
             learn(&mut context, &workflow, &fates, past);
             if let Some(journal) = &mut journal {
                 keep(journal, self.clock.wall(), &workflow, &fates, past);
+                for (step, task) in &found {
+                    let name = &workflow.step(*step).name;
+                    journal.placed(self.clock.wall(), name, 0, task.clone());
+                }
             }
         }
         let executor = self.executor.unwrap_or_else(|| Arc::new(self.local.clone()));
+        let (cells, on_cells) = (self.cells, self.selection.on_cells);
+        let places = Places { executor, cells, on_cells, ids: self.ids, found };
         let flow = Flow::new(workflow, &fates, settings);
         let (clock, inbox) = (self.clock, self.inbox.1);
-        let parts = Parts { flow, quoted, context, executor, clock, journal, logger, sink, inbox };
+        let parts =
+            Parts { flow, quoted, context, places, chores, clock, journal, logger, sink, inbox };
         let actor = Actor::new(parts);
         tokio::select! {
             biased;
@@ -239,7 +264,8 @@ impl Orchestrator {
 
     fn begin_journal(&mut self, fates: &[Fate]) -> Option<RunJournal> {
         let (mut journal, file, digest) = self.journal.take()?;
-        let kept = fates.iter().filter(|fate| **fate == Fate::Counts(State::Kept)).count();
+        let taken_over = |fate: &&Fate| matches!(fate, Fate::Counts(State::Kept) | Fate::GoesOn);
+        let kept = fates.iter().filter(taken_over).count();
         let resumes = self.past.as_ref().and_then(|past| RunId::parse(&past.run));
         journal.begin(Header {
             v: VERSION,

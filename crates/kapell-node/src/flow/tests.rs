@@ -71,7 +71,7 @@ impl Executor for Pretended {
             running.fetch_sub(1, Ordering::Relaxed);
             Ok(Ended { exit, lingering: None })
         };
-        Ok(Started { control: stop, ended: Box::pin(ended) })
+        Ok(Started { control: stop, ended: Box::pin(ended), settle: None })
     }
 }
 

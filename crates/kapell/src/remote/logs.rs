@@ -6,8 +6,7 @@ use anyhow::bail;
 use kapell_api::client::{ActualFilter, Client, Error, Logs as LogStream};
 use kapell_api::v1::LogQuery;
 use kapell_core::board::{ActualLrp, InstanceGuid};
-use kapell_core::log::Frame;
-use kapell_core::seams::Timestamp;
+use kapell_core::log::{Frame, Mark};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -38,38 +37,6 @@ pub(crate) struct Trail {
     tail: Option<u64>,
     stream: Option<LogStream>,
     mark: Mark,
-}
-
-/// How far a log was read: the time of the last frame, and how many had that time.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Mark {
-    last: Option<(Timestamp, usize)>,
-    /// What of the beginning was read before.
-    again: Option<(Timestamp, usize)>,
-}
-
-impl Mark {
-    /// It is read from its beginning once more.
-    pub(crate) fn restart(&mut self) {
-        self.again = self.last;
-    }
-
-    /// Whether a frame comes for the first time.
-    pub(crate) fn is_news(&mut self, at: Timestamp) -> bool {
-        match &mut self.again {
-            Some((until, _)) if at < *until => return false,
-            Some((until, count)) if at == *until && *count > 0 => {
-                *count -= 1;
-                return false;
-            }
-            Some(_) | None => self.again = None,
-        }
-        self.last = match self.last {
-            Some((time, count)) if time == at => Some((time, count + 1)),
-            Some(_) | None => Some((at, 1)),
-        };
-        true
-    }
 }
 
 impl Trail {

@@ -18,6 +18,7 @@ mod reach;
 mod show;
 mod sign;
 mod sink;
+mod steps;
 mod table;
 mod target;
 mod task;
@@ -39,6 +40,7 @@ pub(crate) use complete::{complete, completions};
 pub(crate) use reach::LOCAL;
 use reach::Resolved;
 pub(crate) use sign::Sign;
+pub(crate) use steps::{cells_for, needs_cells};
 
 /// What was asked for did not happen.
 const FAILED: u8 = 1;

@@ -32,6 +32,7 @@ fn help_mentions_every_option() {
         "--only <STEP>",
         "-p, --param <NAME=VALUE>",
         "--metrics <FILE>",
+        "--on <URL[,URL]>",
         "<FILE>",
         "[PARAM]...",
     ] {
@@ -114,6 +115,7 @@ grace                 3.0s        kapell.yaml
 history_runs          100         default
 history_age           90d         default
 output_limit_mib      64          default
+host_patience         5m00s       default
 store                             default
 presence_ttl          15.0s       default
 converge_every        30.0s       default

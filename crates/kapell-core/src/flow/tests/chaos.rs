@@ -139,7 +139,7 @@ proptest! {
         let find = |picks: &[Index]| -> Vec<StepIx> {
             picks.iter().map(|pick| StepIx::new(pick.index(case.steps.len()))).collect()
         };
-        let selection = Selection { resume, from: find(&from), only: find(&only) };
+        let selection = Selection { resume, from: find(&from), only: find(&only), on_cells: false };
         let mut wanted: Vec<StepIx> = selection.only.clone();
         for &step in &selection.from {
             wanted.push(step);

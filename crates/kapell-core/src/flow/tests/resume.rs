@@ -6,14 +6,16 @@ use proptest::prelude::*;
 
 use super::case::case;
 use super::driver::{SIGINT, Script, Sim, workflow};
+use crate::board::TaskGuid;
 use crate::flow::{Cause, Event, Fate, Kind, Past, PastStep, Selection, State, Verdict, fates};
 use crate::workflow::{OnFailure, StepIx, Workflow};
 
-const RESUME: Selection = Selection { resume: true, from: Vec::new(), only: Vec::new() };
+const RESUME: Selection =
+    Selection { resume: true, from: Vec::new(), only: Vec::new(), on_cells: false };
 
 fn past(states: &[(&str, State)]) -> Past {
     let step = |&(name, state): &(&str, State)| {
-        (name.to_owned(), PastStep { state, outputs: Vec::new(), stdout: None })
+        (name.to_owned(), PastStep { state, outputs: Vec::new(), stdout: None, task: None })
     };
     Past { run: "r1".to_owned(), steps: states.iter().map(step).collect() }
 }
@@ -25,7 +27,7 @@ fn past_of(run: &Sim) -> Past {
         let Some(step) = note.step else { continue };
         let name = run.flow.workflow().step(step).name.to_string();
         let state = run.flow.state(step);
-        steps.insert(name, PastStep { state, outputs: Vec::new(), stdout: None });
+        steps.insert(name, PastStep { state, outputs: Vec::new(), stdout: None, task: None });
     }
     Past { run: "r1".to_owned(), steps }
 }
@@ -64,6 +66,49 @@ fn without_resume_everything_runs() {
     assert_eq!(fates(&workflow, &Selection::default(), Some(&past)), [Fate::Run; 2]);
     assert_eq!(fates(&workflow, &Selection::default(), None), [Fate::Run; 2]);
     assert_eq!(fates(&workflow, &RESUME, None), [Fate::Run; 2], "there is nothing to keep");
+}
+
+#[test]
+fn what_was_begun_on_a_cell_goes_on_there() {
+    let workflow = workflow(
+        "steps:
+  - {name: far, command: x, executor: cell}
+  - {name: here, command: x, executor: local}
+  - {name: either, command: x}
+  - {name: over, command: x, executor: cell}",
+    );
+    let states = [State::Running, State::Running, State::Running, State::Succeeded];
+    let names = ["far", "here", "either", "over"];
+    let mut past = past(&names.into_iter().zip(states).collect::<Vec<_>>());
+    for name in ["far", "here", "either"] {
+        past.steps.get_mut(name).unwrap().task = Some(TaskGuid::new(name));
+    }
+    let (go_on, run, keep) = (Fate::GoesOn, Fate::Run, Fate::Counts(State::Kept));
+    let got = |selection: &Selection| fates(&workflow, selection, Some(&past));
+    assert_eq!(got(&RESUME), [go_on, run, run, keep]);
+    let on_cells = Selection { on_cells: true, ..RESUME };
+    assert_eq!(got(&on_cells), [go_on, run, go_on, keep]);
+    assert_eq!(got(&Selection::default()), [run; 4], "a new run is new");
+    let far = workflow.find("far").unwrap();
+    let picked = Selection { from: vec![far], ..on_cells };
+    assert_eq!(got(&picked)[0], Fate::Picked, "who picks it wants it run");
+}
+
+#[test]
+fn one_that_goes_on_was_asked_its_conditions_before() {
+    let text = "steps:
+  - {name: a, command: x, when: w, preconditions: [p], executor: cell, retry_policy: {limit: 1}}
+  - {name: b, command: x, depends: a}";
+    let run = |codes: &[i32]| {
+        let sim = Sim::with(workflow(text), &[Fate::GoesOn, Fate::Run], 0);
+        sim.play("a", Script::exits(codes)).run()
+    };
+    let well = run(&[0]);
+    assert_eq!(well.states(), ["succeeded", "succeeded"]);
+    assert_eq!(well.commands("a").len(), 1, "{:?}", well.commands("a"));
+    let again = run(&[1, 0]);
+    assert_eq!(again.states(), ["succeeded", "succeeded"]);
+    assert_eq!(again.commands("a").len(), 3, "a further attempt asks its precondition again");
 }
 
 const PIPELINE: &str = "

@@ -18,12 +18,12 @@ const OUTSIDE: Fate = Fate::Counts(State::Outside);
 
 fn pick(workflow: &Workflow, from: &[&str], only: &[&str]) -> Selection {
     let find = |names: &[&str]| names.iter().filter_map(|name| workflow.find(name)).collect();
-    Selection { resume: false, from: find(from), only: find(only) }
+    Selection { resume: false, from: find(from), only: find(only), on_cells: false }
 }
 
 fn past(states: &[(&str, State)]) -> Past {
     let step = |&(name, state): &(&str, State)| {
-        (name.to_owned(), PastStep { state, outputs: Vec::new(), stdout: None })
+        (name.to_owned(), PastStep { state, outputs: Vec::new(), stdout: None, task: None })
     };
     Past { run: "r7".to_owned(), steps: states.iter().map(step).collect() }
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{loaded, options, workflow};
-use crate::workflow::{Condition, Console, On, OnFailure, Output, Requires, Retry, Work};
+use crate::workflow::{
+    Condition, Console, Executor, On, OnCell, OnFailure, Output, Requires, Retry, Work,
+};
 
 fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
@@ -234,6 +236,44 @@ executor: local",
     assert_eq!(got.timeout, Some(Duration::from_secs(90)));
     let got = options("shell: [bash, '-o', pipe fail]\nexecutor: {type: local}");
     assert_eq!(got.shell.unwrap(), ["bash", "-o", "pipe fail"]);
+}
+
+#[test]
+fn a_step_says_where_it_runs() {
+    let executor = |text: &str| options(&format!("executor: {text}")).executor;
+    assert_eq!(options("command: x").executor, None);
+    assert_eq!(executor("local"), Some(Executor::Local));
+    let plain = Some(Executor::Cell(OnCell::default()));
+    for text in ["cell", "{type: cell}", "{type: cell, config: {}}", "{type: cell, config: }"] {
+        assert_eq!(executor(text), plain, "{text}");
+    }
+    let got = executor(
+        "{type: cell, config: {memory_mb: 64, disk_mb: 5, max_pids: 9, rootfs: 'docker:///x', \
+         placement_tags: [gpu, ssd], domain: nightly}}",
+    );
+    let wanted = OnCell {
+        domain: "nightly".to_owned().into(),
+        memory_mb: 64,
+        disk_mb: 5,
+        max_pids: 9,
+        rootfs: Some("docker:///x".to_owned()),
+        placement_tags: vec!["gpu".to_owned(), "ssd".to_owned()],
+    };
+    assert_eq!(got, Some(Executor::Cell(wanted)));
+}
+
+#[test]
+fn where_steps_run_can_be_a_default() {
+    let workflow = workflow(
+        "defaults: {executor: {type: cell, config: {memory_mb: 8}}}
+steps: [{name: a, command: x}, {name: b, command: x, executor: local}, {name: c, executor: cell}]
+handlers: {exit: x}",
+    );
+    let memory = |at: usize| workflow.steps[at].options.on_cell(false).map(|it| it.memory_mb);
+    assert_eq!([memory(0), memory(1), memory(2), memory(3)], [Some(8), None, Some(0), Some(8)]);
+    let bare = options("command: x");
+    assert_eq!((bare.on_cell(false), bare.on_cell(true)), (None, Some(OnCell::default())));
+    assert_eq!(options("executor: local").on_cell(true), None);
 }
 
 #[test]

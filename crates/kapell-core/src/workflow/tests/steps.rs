@@ -55,12 +55,46 @@ fn choices_name_their_alternatives() {
     assert_eq!(in_step("requires: some"), [want]);
     let want = "3:29: on cannot be `error` (write one of success, failure, skipped, done)";
     assert_eq!(in_step("depends: [{step: b, on: error}]")[1], want);
-    let want = "3:15: executor cannot be `ssh` (write one of local)";
+    let want = "3:15: executor cannot be `ssh` (write one of local, cell)";
     assert_eq!(in_step("executor: ssh"), [want]);
     let want = "1:13: on_failure cannot be `abort` (write one of stop, finish, continue)";
     assert_eq!(wrong("on_failure: abort\nsteps: [{name: a}]"), [want]);
     let want = "1:7: kind cannot be `job` (write one of workflow)";
     assert_eq!(wrong("kind: job\nsteps: [{name: a}]"), [want]);
+}
+
+#[test]
+fn what_is_asked_of_a_cell_is_checked() {
+    let executor = |text: &str| in_step(&format!("executor: {text}"));
+    let want = "3:15: executor has no `type` (write `executor: local` or `executor: cell`)";
+    assert_eq!(executor("{config: {}}"), [want]);
+    let want = "3:22: executor cannot be `cells` (write one of local, cell)";
+    assert_eq!(executor("{type: cells}"), [want]);
+    let want = "3:29: `config` of an executor that is `local` (remove it, or write `type: cell`)";
+    assert_eq!(executor("{type: local, config: {memory_mb: 1}}"), [want]);
+    let want = "3:28: unknown key `memory_mb` in executor (known keys are type, config)";
+    assert_eq!(executor("{type: cell, memory_mb: 1}"), [want]);
+    let want = "3:37: unknown key `memory` in config (did you mean `memory_mb`?)";
+    assert_eq!(executor("{type: cell, config: {memory: 1}}"), [want]);
+    let want = "3:36: config must be a mapping, not a single value (write `key: value` lines; keys are domain, memory_mb, disk_mb, \
+                max_pids, rootfs, placement_tags)";
+    assert_eq!(executor("{type: cell, config: 64}"), [want]);
+    let got = executor(
+        "{type: cell, config: {memory_mb: -1, disk_mb: lots, domain: a/b, rootfs: x, placement_tags: ['', [x]]}}",
+    );
+    let want = [
+        "3:48: memory_mb must be a whole number, not `-1` (write a number from 0 to 4294967295)",
+        "3:61: disk_mb must be a whole number, not `lots` (write a number from 0 to 4294967295)",
+        "3:75: domain: must be 1 to 200 bytes of printable text without `/`, not `a/b` (a cell would refuse it)",
+        "3:88: rootfs: must be a URL with a scheme such as `oci:///path` or `docker:///image`, not `x` (a cell would \
+         refuse it)",
+        "3:108: placement_tags is empty (write it, or remove the key)",
+        "3:112: placement_tags must be text, not a list (write one value, quoted if it is long)",
+    ];
+    assert_eq!(got, want);
+    let want = "4:10: `dir` of a step on a cell is relative (write the whole path as it is on the cell, or leave it out: \
+                a task has a directory of its own)";
+    assert_eq!(in_step("executor: cell\ndir: here"), [want]);
 }
 
 #[test]

@@ -2,7 +2,6 @@ mod applying;
 mod args;
 mod filter;
 mod listing;
-mod logs;
 mod planning;
 mod reach;
 mod table;

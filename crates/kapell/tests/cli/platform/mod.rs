@@ -9,6 +9,7 @@ mod api_openapi;
 mod api_validation;
 mod browser;
 mod chance;
+mod chaos;
 mod commands;
 mod commands_completion;
 mod commands_logs;
@@ -31,6 +32,7 @@ mod page;
 mod programs;
 mod safety;
 mod site;
+mod steps;
 mod tasks;
 mod zones;
 

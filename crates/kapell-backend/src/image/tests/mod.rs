@@ -1,0 +1,12 @@
+mod attacks;
+mod bad_registry;
+mod damage;
+mod lab;
+mod oddities;
+mod overlays;
+mod references;
+mod registry;
+mod server;
+mod shelf;
+mod trust;
+mod unpacking;

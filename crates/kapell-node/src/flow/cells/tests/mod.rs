@@ -1,0 +1,5 @@
+//! Errands with a pretended board.
+
+mod board;
+mod errands;
+mod shapes;
