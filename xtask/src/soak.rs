@@ -17,8 +17,8 @@ const DEFAULT_MINUTES: u64 = 5;
 /// A round is a workflow that is killed and resumed, a few hundred milliseconds.
 const ROUNDS_PER_MINUTE: u64 = 200;
 const PROPERTY_CASES: &str = "20000";
-/// What the simulator of platforms says at its end, before how many there were.
-const WORLDS: &str = "worlds: ";
+/// What the simulator of platforms says at its end, after how many there were.
+const WORLDS: &str = " seeds from ";
 
 /// One kind of long rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,8 +157,8 @@ fn worlds(workspace: &Workspace, minutes: u64, from: u64) -> Result<(bool, u64)>
     let mut program = sim::program(workspace, &sim::Options::Many { minutes, from });
     let mut count = 0;
     let passed = command::tee(&mut program, |line| {
-        let told = line.strip_prefix(WORLDS).and_then(|rest| rest.split(',').next());
-        count = told.and_then(|text| text.trim().parse().ok()).unwrap_or(count);
+        let told = line.split_once(WORLDS).and_then(|(before, _)| before.parse().ok());
+        count = told.unwrap_or(count);
     })?;
     Ok((passed, count))
 }

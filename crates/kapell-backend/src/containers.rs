@@ -1,35 +1,61 @@
-//! Containers: a process and what it writes, kept apart from the agent that started it.
+//! Containers: processes and what they write, kept apart from the agent that started them.
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-/// What to run.
+/// A container to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// Names the container among all there ever were: letters, digits, `-` and `_`.
     pub guid: String,
     /// Whatever its owner wants to find again after a restart.
     pub tag: Vec<u8>,
-    /// The program: a path, or a name to be found in the `PATH` of `env`.
-    pub path: String,
-    pub args: Vec<String>,
-    pub env: Vec<(String, String)>,
-    /// Where it runs; without it, in an empty directory of its own.
-    pub dir: Option<PathBuf>,
+    /// What it sees as `/`, a URL of one of [`Containers::rootfs_schemes`]; without it, the machine's own files.
+    pub rootfs: Option<String>,
+    /// Whom its processes run as, unless they say otherwise.
     pub user: User,
-    /// Between SIGTERM and SIGKILL.
-    pub stop_grace: Duration,
-    /// Where its output is kept; made if it is not there, left alone when the container is deleted.
+    pub limits: Limits,
+    /// What it listens on, and where others reach that on this machine.
+    pub ports: Vec<Port>,
+    /// Where output is kept; made if it is not there, left alone when the container is deleted.
     pub logs: PathBuf,
     /// Of its output, the last so many bytes are kept.
     pub log_bytes: u64,
+    /// So many bytes of output a second are kept; of the rest it is only told that it was dropped.
+    pub log_rate: Option<u64>,
+    /// Besides what [`Containers::exec`] starts, there will never be more than one process.
+    pub sole: bool,
 }
 
-/// Whom a container runs as.
+/// What a container may use at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    pub memory_mb: Option<u32>,
+    /// Thousandths of a processor.
+    pub cpu_millis: Option<u32>,
+    pub pids: Option<u32>,
+}
+
+/// Which limits a driver can enforce on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Enforced {
+    pub memory: bool,
+    pub cpu: bool,
+    pub pids: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Port {
+    /// As the container sees it.
+    pub container: u16,
+    pub host: u16,
+}
+
+/// Whom a process runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum User {
     /// As the agent.
@@ -43,16 +69,49 @@ pub enum User {
     },
 }
 
+/// A program to run in a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Names it among all that its container ever had: letters, digits, `-` and `_`.
+    pub name: String,
+    /// The program: a path, or a name to be found in the `PATH` of `env`.
+    pub path: String,
+    pub args: Vec<String>,
+    pub env: Vec<(String, String)>,
+    /// Where it runs; without it, in the directory of its container.
+    pub dir: Option<PathBuf>,
+    /// Without it, its container's.
+    pub user: Option<User>,
+    /// Between SIGTERM and SIGKILL.
+    pub stop_grace: Duration,
+    pub output: Output,
+}
+
+/// What becomes of what a process writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// It goes to the logs of its container.
+    Kept,
+    /// Only its last words are.
+    Dropped,
+}
+
 /// A container that an earlier agent has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub guid: String,
     pub tag: Vec<u8>,
+    pub processes: Vec<FoundProcess>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundProcess {
+    pub name: String,
     /// None while it runs.
     pub exit: Option<Exit>,
 }
 
-/// How a container ended.
+/// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exit {
     /// What the program returned, if it ended by itself.
@@ -61,16 +120,18 @@ pub struct Exit {
     pub signal: Option<i32>,
     /// It was told to stop.
     pub stopped: bool,
+    /// Its container had no memory left, and the kernel ended something of it.
+    pub out_of_memory: bool,
     /// Neither: the program could not be started, or whoever watched it was killed.
     pub trouble: Option<String>,
     /// The end of what it wrote last to standard error, else to standard output; one line, valid text.
     pub last_words: String,
 }
 
-/// Why a container is not there.
+/// Why a container or a process is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It never ran: no such program, not executable, no such directory, no such user.
+    /// It never ran: no such program, not executable, no such directory, no such user, no such image.
     #[error("{0}")]
     Unstartable(String),
     #[error("{what}")]
@@ -86,28 +147,40 @@ pub enum Error {
 /// Makes containers. Nothing here decides when, or what follows.
 #[async_trait]
 pub trait Containers: fmt::Debug + Send + Sync {
+    /// Which URLs of a [`Spec::rootfs`] it can run: `dir`, `oci`, `docker`.
+    fn rootfs_schemes(&self) -> Vec<String>;
+
+    fn enforced(&self) -> Enforced;
+
     /// What earlier agents have left, whether it runs or has ended. Called once, before all else.
     ///
     /// What ran when the machine was started anew is cleared away and not found; what had ended
     /// before is.
     async fn recover(&self) -> Result<Vec<Found>, Error>;
 
-    /// Starts a container. Returns when its program runs, or when it is certain that it never will.
-    async fn run(&self, spec: Spec) -> Result<(), Error>;
+    /// Makes a container in which nothing runs yet. Whatever fails leaves nothing behind.
+    async fn create(&self, spec: Spec) -> Result<(), Error>;
 
-    /// Waits until it has ended. May be called at any time after `run` or `recover`, also again.
-    async fn ended(&self, guid: &str) -> Result<Exit, Error>;
+    /// Starts a process. Returns when its program runs, or when it is certain that it never will.
+    async fn run(&self, guid: &str, process: Process) -> Result<(), Error>;
 
-    /// Asks it to stop: SIGTERM to all of it, SIGKILL after the grace time, agent or no agent.
-    async fn stop(&self, guid: &str) -> Result<(), Error>;
+    /// Waits until a process has ended. May be called at any time after `run` or `recover`, also again.
+    async fn ended(&self, guid: &str, process: &str) -> Result<Exit, Error>;
 
-    /// Kills whatever runs of it and forgets it. Its logs stay.
+    /// Asks a process to stop: SIGTERM to all of it, SIGKILL after the grace time, agent or no agent.
+    async fn stop(&self, guid: &str, process: &str) -> Result<(), Error>;
+
+    /// Kills whatever runs of a container and forgets it. Its logs stay.
     async fn delete(&self, guid: &str) -> Result<(), Error>;
 
-    /// The first `limit` bytes of a file that it left in the directory where it ran. Links are not
+    /// The first `limit` bytes of a file that it left, relative to its directory. Links are not
     /// followed, and what does not belong to its user is not read.
     async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error>;
 
-    /// The directory of its own, where it runs unless its spec says otherwise.
+    /// Puts a file of the agent into a container, at a path relative to its directory, as its user's own.
+    /// Directories on the way are made; links are not followed.
+    async fn put(&self, guid: &str, from: &Path, to: &str) -> Result<(), Error>;
+
+    /// The directory of its own as its processes see it, where they run unless they say otherwise.
     fn dir(&self, guid: &str) -> PathBuf;
 }

@@ -12,5 +12,7 @@ pub mod supervisor;
 
 mod descendants;
 mod spawn;
+#[cfg(test)]
+mod testing;
 mod wait;
 mod watched;

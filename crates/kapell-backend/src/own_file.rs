@@ -1,13 +1,16 @@
-//! Reads what work has left in its directory, for an agent that may read more than the work.
+//! Reads and writes files in the directory of work, for an agent that may do more than the work.
 
-use std::fs::File;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Component, Path};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use nix::fcntl::{OFlag, open, openat};
-use nix::sys::stat::Mode;
+use nix::fcntl::{AtFlags, OFlag, open, openat, renameat};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchownat, unlinkat};
 
 /// The first `limit` bytes of a plain file below `dir`. No link is followed on the way to it, and if
 /// there is an `owner`, it must be theirs.
@@ -34,19 +37,94 @@ pub fn read(dir: &Path, file: &str, owner: Option<u32>, limit: u64) -> io::Resul
     Ok(bytes)
 }
 
+/// Copies `from` to a file below `dir`, as `owner`'s own, in place of what has this name now. Directories on the way
+/// are made; no link is followed.
+pub fn put(from: &Path, dir: &Path, to: &str, owner: Option<(u32, u32)>) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let about = source.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    let mut parts = parts(Path::new(to))?;
+    let name = parts.pop().ok_or_else(|| io::Error::other("it has no name there"))?;
+    let flags = OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_DIRECTORY;
+    let mut at: OwnedFd = open(dir, flags, Mode::empty())?;
+    for part in parts {
+        at = enter(&at, part, flags | OFlag::O_NOFOLLOW, owner)?;
+    }
+    // Under another name until it is whole, so that nobody sees half of it.
+    let draft = OsString::from(format!(".kapell-put-{}-{}", std::process::id(), next_number()));
+    let flags =
+        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut file =
+        File::from(openat(&at, draft.as_os_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+    let written = io::copy(&mut source, &mut file).and_then(|_| {
+        give(&file, owner)?;
+        let mode = if about.mode() & 0o111 == 0 { 0o644 } else { 0o755 };
+        file.set_permissions(Permissions::from_mode(mode))?;
+        Ok(renameat(&at, draft.as_os_str(), &at, name)?)
+    });
+    if written.is_err() {
+        let _gone = unlinkat(&at, draft.as_os_str(), UnlinkatFlags::NoRemoveDir);
+    }
+    written
+}
+
+/// Goes one directory down, and makes it if it is not there.
+fn enter(
+    at: &OwnedFd,
+    name: &OsStr,
+    flags: OFlag,
+    owner: Option<(u32, u32)>,
+) -> io::Result<OwnedFd> {
+    match openat(at, name, flags, Mode::empty()) {
+        Err(nix::Error::ENOENT) => {}
+        entered => return Ok(entered?),
+    }
+    let is_new = match mkdirat(at, name, Mode::from_bits_truncate(0o755)) {
+        Err(nix::Error::EEXIST) => false,
+        made => made.map(|()| true)?,
+    };
+    let entered = openat(at, name, flags, Mode::empty())?;
+    if is_new && let Some((uid, gid)) = owner {
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        // The very directory, not whatever has its name by now.
+        fchownat(&entered, "", Some(uid), Some(gid), AtFlags::AT_EMPTY_PATH)?;
+    }
+    Ok(entered)
+}
+
+fn give(file: &File, owner: Option<(u32, u32)>) -> io::Result<()> {
+    owner.map_or(Ok(()), |(uid, gid)| fchown(file, Some(uid), Some(gid)))
+}
+
+fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The names on the way. None of them leads up or elsewhere.
+fn parts(file: &Path) -> io::Result<Vec<&OsStr>> {
+    let parts = file.components().filter(|part| *part != Component::CurDir);
+    let name = |part| match part {
+        Component::Normal(name) => Ok(name),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+            Err(io::Error::other("it is not in the task's own directory"))
+        }
+    };
+    parts.map(name).collect()
+}
+
 /// Walks there without opening anything: to open a device can do harm.
 fn find(dir: &Path, file: &Path) -> io::Result<File> {
     let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
     let mut at: OwnedFd = open(dir, flags | OFlag::O_DIRECTORY, Mode::empty())?;
-    let mut parts = file.components().filter(|part| *part != Component::CurDir).peekable();
-    if parts.peek().is_none() {
+    let parts = parts(file)?;
+    let Some(last) = parts.len().checked_sub(1) else {
         return Err(io::Error::other("it is not a plain file"));
-    }
-    while let Some(part) = parts.next() {
-        let Component::Normal(name) = part else {
-            return Err(io::Error::other("it is not in the task's own directory"));
-        };
-        let kind = if parts.peek().is_some() { OFlag::O_DIRECTORY } else { OFlag::empty() };
+    };
+    for (index, name) in parts.into_iter().enumerate() {
+        let kind = if index < last { OFlag::O_DIRECTORY } else { OFlag::empty() };
         at = openat(&at, name, flags | OFlag::O_NOFOLLOW | kind, Mode::empty())?;
     }
     Ok(File::from(at))

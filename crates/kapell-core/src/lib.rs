@@ -3,6 +3,7 @@
 //! A function here goes from state (and the time, and ids, handed in) to actions with reasons. No
 //! I/O, no clock, no randomness, no threads: so every rule can be tested directly and simulated.
 
+pub mod access;
 pub mod auction;
 pub mod board;
 pub mod causes;
@@ -14,6 +15,7 @@ pub mod log;
 pub mod manifest;
 pub mod percent;
 pub mod planted;
+pub mod recipe;
 pub mod rep;
 pub mod seams;
 pub mod seat;

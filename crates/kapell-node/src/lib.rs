@@ -1,6 +1,7 @@
 //! The actors: each turns what happens into events for a rule in `kapell-core`, and what the rule
 //! decides into I/O.
 
+pub mod access;
 pub mod auctioneer;
 pub mod board;
 pub mod cell;

@@ -1,38 +1,50 @@
-//! The life of a container, from its directory to its exit status.
+//! The life of a program, from the directory of its process to its exit status.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use crate::group::Group;
 use crate::log::{CHUNK, HEAD, Log, Stream};
-use crate::number;
-use crate::record::{self, End, Failure, Stage};
+use crate::record::{self, End, Failure, Flags, Stage};
 use crate::spec::Spec;
 use crate::start::{self, Inherited};
 use crate::sys::{self, Dead};
 use crate::tail::Tail;
+use crate::{group, number};
 
 /// How long what was killed may take to be gone. It never runs on: the kernel will not let it.
 const PATIENCE_MS: u64 = 10_000;
 
-/// Runs the container whose directory this is, to its end.
+/// Runs the program of the process whose directory this is, to its end.
 pub(crate) fn run(dir: &[u8], status: OwnedFd) -> i32 {
-    match begin(dir) {
-        Ok((container, exit)) => {
-            sys::write(&status, b"R");
-            drop(status);
-            container.see_to_its_end(&exit);
-            0
+    let (mut container, exit) = match begin(dir) {
+        Ok(begun) => begun,
+        Err(failure) => return tell_failure(&status, failure, b""),
+    };
+    let ended = match container.launch() {
+        Ok(ended) => ended,
+        Err(failure) => {
+            let words = container.finish(&exit, End::NeverRan(failure));
+            return tell_failure(&status, failure, &words);
         }
-        Err(Failure { stage, errno }) => {
-            let [a, b, c, d] = errno.to_be_bytes();
-            sys::write(&status, &[b'F', stage as u8, a, b, c, d]);
-            1
-        }
-    }
+    };
+    sys::write(&status, b"R");
+    drop(status);
+    let end = ended.unwrap_or_else(|| container.wait_for_end());
+    container.finish(&exit, end);
+    0
+}
+
+fn tell_failure(status: &OwnedFd, failure: Failure, words: &[u8]) -> i32 {
+    let mut told = vec![b'F', failure.stage as u8];
+    told.extend_from_slice(&failure.errno.to_be_bytes());
+    told.extend_from_slice(words);
+    sys::write(status, &told);
+    1
 }
 
 fn begin(dir: &[u8]) -> Result<(Container<'static>, File), Failure> {
@@ -60,18 +72,25 @@ fn begin(dir: &[u8]) -> Result<(Container<'static>, File), Failure> {
     let (err, err_end) = sys::pipe().map_err(at(Stage::Pipes))?;
     sys::do_not_block(&out);
     sys::do_not_block(&err);
+    // Of a container that begins with this program there can be none yet.
+    let ooms_before = spec.oom.filter(|_| !spec.whole).map_or(0, group::out_of_memory);
     let inherited = Inherited { out: out_end, err: err_end, umask, pids };
     let program = start::start(&spec, inherited).inspect_err(|failure| {
-        record::write(&exit, End::NeverRan(*failure), false, b"");
+        record::write(&exit, End::NeverRan(*failure), Flags::default(), b"");
     })?;
-    let logs = Path::new(OsStr::from_bytes(spec.logs.to_bytes()));
+    let logs = spec.logs.map(|logs| Path::new(OsStr::from_bytes(logs.to_bytes())));
     let container = Container {
         program,
+        pid_file: spec.pid_file,
+        is_launched: false,
+        group: spec.group.filter(|_| spec.whole).map(Group::new),
+        oom: spec.oom,
+        ooms_before,
         own_user: spec.user.filter(|_| spec.own_user).map(|(uid, _)| uid),
         signals,
         out: Source { pipe: Some(out), stream: Stream::Out, tail: Tail::new() },
         err: Source { pipe: Some(err), stream: Stream::Err, tail: Tail::new() },
-        log: Log::new(logs, spec.log_bytes),
+        log: Log::new(logs, spec.log_bytes, spec.log_rate),
         buffer: vec![0; HEAD + CHUNK],
         stop_grace_ms: spec.stop_grace_ms,
         stopped: false,
@@ -89,8 +108,17 @@ struct Source {
 }
 
 struct Container<'a> {
-    /// Leads its group and its session.
+    /// Leads its group and its session, unless it was launched.
     program: i32,
+    /// Where a launcher leaves the number of the program. Until then, the launcher is the program.
+    pid_file: Option<&'a CStr>,
+    /// It is somebody else who has set it up, and all of its group may not be its own.
+    is_launched: bool,
+    /// All of it ends with the program.
+    group: Option<Group<'a>>,
+    /// Where the kernel counts whom it has ended for want of memory, and how many there were before.
+    oom: Option<&'a CStr>,
+    ooms_before: u64,
     /// Whoever runs as this user is part of it.
     own_user: Option<u32>,
     signals: OwnedFd,
@@ -104,8 +132,42 @@ struct Container<'a> {
 }
 
 impl Container<'_> {
-    fn see_to_its_end(mut self, exit: &File) {
-        let end = loop {
+    /// Waits for the launcher, if there is one, and has what it has started as the program from then on.
+    /// Tells how that has ended, if it has already.
+    fn launch(&mut self) -> Result<Option<End>, Failure> {
+        let Some(file) = self.pid_file else { return Ok(None) };
+        let failed = |errno| Failure { stage: Stage::Launcher, errno };
+        match self.wait_for_end() {
+            End::Code(0) => {}
+            End::Code(code) => return Err(failed(code)),
+            End::Signal(signal) => return Err(failed(-signal)),
+            End::NeverRan(failure) => return Err(failure),
+        }
+        let text = fs::read(OsStr::from_bytes(file.to_bytes())).unwrap_or_default();
+        let number = number::parse(text.trim_ascii()).and_then(|pid| i32::try_from(pid).ok());
+        let Some(program) = number.filter(|pid| *pid > 1 && sys::is_child(*pid)) else {
+            return Err(failed(0));
+        };
+        (self.program, self.pid_file, self.is_launched) = (program, None, true);
+        if self.stopped {
+            self.ask_to_end();
+        }
+        Ok(self.reap())
+    }
+
+    fn ask_to_end(&self) {
+        sys::signal(self.target(), libc::SIGTERM);
+        // Who is stopped could not heed it.
+        sys::signal(self.target(), libc::SIGCONT);
+    }
+
+    /// Whom a signal to the program is sent to.
+    fn target(&self) -> i32 {
+        if self.is_launched { self.program } else { -self.program }
+    }
+
+    fn wait_for_end(&mut self) -> End {
+        loop {
             let timeout = self.kill_at.map(|at| at.saturating_sub(sys::monotonic_ms()));
             let [signal, out, err] = self.wait(timeout);
             if out {
@@ -115,13 +177,17 @@ impl Container<'_> {
                 take(&mut self.err, &mut self.log, &mut self.buffer);
             }
             if signal && let Some(end) = self.heed_signals() {
-                break end;
+                return end;
             }
             if self.kill_at.is_some_and(|at| at <= sys::monotonic_ms()) {
                 self.kill_at = None;
                 self.kill_all();
             }
-        };
+        }
+    }
+
+    /// Ends what is left and writes down how it ended; tells its last words.
+    fn finish(mut self, exit: &File, end: End) -> Vec<u8> {
         self.sweep();
         drain(&mut self.out, &mut self.log, &mut self.buffer);
         drain(&mut self.err, &mut self.log, &mut self.buffer);
@@ -130,7 +196,10 @@ impl Container<'_> {
             b"" => self.out.tail.last_line(),
             words => words,
         };
-        record::write(exit, end, self.stopped, words);
+        let ooms = self.oom.map_or(0, group::out_of_memory);
+        let flags = Flags { stopped: self.stopped, out_of_memory: ooms > self.ooms_before };
+        record::write(exit, end, flags, words);
+        words.to_vec()
     }
 
     fn wait(&self, timeout_ms: Option<u64>) -> [bool; 3] {
@@ -146,9 +215,10 @@ impl Container<'_> {
                 libc::SIGTERM if !self.stopped => {
                     self.stopped = true;
                     self.kill_at = Some(sys::monotonic_ms().saturating_add(self.stop_grace_ms));
-                    sys::signal(-self.program, libc::SIGTERM);
-                    // Who is stopped could not heed it.
-                    sys::signal(-self.program, libc::SIGCONT);
+                    // A launcher that is cut short could leave anything behind.
+                    if self.pid_file.is_none() {
+                        self.ask_to_end();
+                    }
                 }
                 libc::SIGUSR1 => {
                     self.stopped = true;
@@ -163,11 +233,13 @@ impl Container<'_> {
 
     fn reap(&self) -> Option<End> {
         // Before it is waited for: until then nobody else can have its number.
-        if sys::has_ended(self.program) {
+        if !self.is_launched && self.pid_file.is_none() && sys::has_ended(self.program) {
             sys::signal(-self.program, libc::SIGKILL);
         }
+        // What a launcher has started may have ended before it, and is yet to be asked for.
+        let whom = if self.pid_file.is_some() { self.program } else { -1 };
         let mut end = None;
-        while let Ok(Some((pid, dead))) = sys::reap() {
+        while let Ok(Some((pid, dead))) = sys::reap(whom) {
             if pid == self.program {
                 end = Some(match dead {
                     Dead::Code(code) => End::Code(code),
@@ -179,7 +251,7 @@ impl Container<'_> {
     }
 
     fn kill_all(&self) {
-        sys::signal(-self.program, libc::SIGKILL);
+        sys::signal(self.target(), libc::SIGKILL);
         for pid in children() {
             sys::signal(pid, libc::SIGKILL);
         }
@@ -192,17 +264,20 @@ impl Container<'_> {
         }
         let deadline = sys::monotonic_ms() + PATIENCE_MS;
         loop {
-            match sys::reap() {
-                Ok(Some(_)) => {}
-                Ok(None) if sys::monotonic_ms() < deadline => {
-                    for pid in children() {
-                        sys::signal(pid, libc::SIGKILL);
-                    }
-                    sys::poll([self.signals.as_raw_fd(), -1, -1], Some(20));
-                    while sys::next_signal(&self.signals).is_some() {}
-                }
-                Ok(None) | Err(_) => return,
+            let has_children = match sys::reap(-1) {
+                Ok(Some(_)) => continue,
+                Ok(None) => true,
+                Err(_) => false,
+            };
+            let has_members = self.group.as_ref().is_some_and(Group::kill);
+            if !(has_children || has_members) || sys::monotonic_ms() >= deadline {
+                return;
             }
+            for pid in children() {
+                sys::signal(pid, libc::SIGKILL);
+            }
+            sys::poll([self.signals.as_raw_fd(), -1, -1], Some(if has_children { 20 } else { 2 }));
+            while sys::next_signal(&self.signals).is_some() {}
         }
     }
 }

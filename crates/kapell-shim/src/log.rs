@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::rate::Rate;
 use crate::{number, sys};
 
 pub(crate) const HEAD: usize = 13;
@@ -36,7 +37,9 @@ struct Open {
 }
 
 pub(crate) struct Log<'a> {
-    dir: &'a Path,
+    /// None: nothing is kept.
+    dir: Option<&'a Path>,
+    rate: Option<Rate>,
     limit: u64,
     file_limit: u64,
     open: Option<Open>,
@@ -46,15 +49,17 @@ pub(crate) struct Log<'a> {
     /// Bytes in all files but the open one.
     closed: u64,
     dropped: u64,
+    /// What came faster than it may, since that was told last.
+    over_rate: u64,
     removed: bool,
     pause_until: u64,
 }
 
 impl<'a> Log<'a> {
     /// Goes on behind the files that are there already.
-    pub(crate) fn new(dir: &'a Path, limit: u64) -> Self {
+    pub(crate) fn new(dir: Option<&'a Path>, limit: u64, rate: Option<u64>) -> Self {
         let (mut oldest, mut newest, mut closed) = (u64::MAX, 0, 0);
-        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        for entry in dir.map(fs::read_dir).into_iter().flatten().flatten().flatten() {
             let name = entry.file_name();
             let name = name.as_encoded_bytes();
             let Some(at) = name.strip_suffix(b".log").and_then(number::parse) else { continue };
@@ -63,6 +68,7 @@ impl<'a> Log<'a> {
         }
         Self {
             dir,
+            rate: rate.map(|bytes| Rate::new(bytes, sys::monotonic_ms())),
             limit: limit.max(2 * SMALLEST_FILE),
             file_limit: (limit / FILES).max(SMALLEST_FILE),
             open: None,
@@ -70,6 +76,7 @@ impl<'a> Log<'a> {
             next: newest + 1,
             closed,
             dropped: 0,
+            over_rate: 0,
             removed: false,
             pause_until: 0,
         }
@@ -83,6 +90,21 @@ impl<'a> Log<'a> {
     /// Writes one frame. `bytes` begins with [`HEAD`] bytes of room for its head. What cannot be
     /// written is dropped: the program is never made to wait.
     pub(crate) fn write(&mut self, stream: Stream, bytes: &mut [u8]) {
+        if self.dir.is_none() {
+            return;
+        }
+        let text = &bytes[HEAD..];
+        let kept = match &mut self.rate {
+            Some(rate) => rate.take(text, sys::monotonic_ms()),
+            None => text.len(),
+        };
+        if kept > 0 {
+            self.keep(stream, &mut bytes[..HEAD + kept]);
+        }
+        self.over_rate += (bytes.len() - HEAD - kept) as u64;
+    }
+
+    fn keep(&mut self, stream: Stream, bytes: &mut [u8]) {
         let length = (bytes.len() - HEAD) as u64;
         if sys::monotonic_ms() < self.pause_until || !self.try_write(stream, bytes) {
             self.dropped += length;
@@ -91,7 +113,7 @@ impl<'a> Log<'a> {
 
     /// Says what was dropped, if it can be said now.
     pub(crate) fn finish(&mut self) {
-        if self.dropped > 0 && self.make_room(0) {
+        if self.dropped + self.over_rate > 0 && self.make_room(0) {
             self.tell_dropped();
         }
     }
@@ -135,17 +157,24 @@ impl<'a> Log<'a> {
     }
 
     fn tell_dropped(&mut self) -> bool {
-        if self.dropped == 0 {
-            return true;
+        let lost = b" bytes of output were lost: they could not be written\n";
+        let over = b" bytes of output were dropped: they came faster than its log may grow\n";
+        if self.dropped > 0 && !self.tell(self.dropped, lost) {
+            return false;
         }
+        self.dropped = 0;
+        if self.over_rate > 0 && !self.tell(self.over_rate, over) {
+            return false;
+        }
+        self.over_rate = 0;
+        true
+    }
+
+    fn tell(&mut self, count: u64, what: &[u8]) -> bool {
         let mut text = Vec::from([0; HEAD]);
-        number::push(&mut text, self.dropped, 0);
-        text.extend_from_slice(b" bytes of output were lost: they could not be written\n");
-        let told = self.append(Stream::Note, &mut text);
-        if told {
-            self.dropped = 0;
-        }
-        told
+        number::push(&mut text, count, 0);
+        text.extend_from_slice(what);
+        self.append(Stream::Note, &mut text)
     }
 
     /// Puts a frame behind the others, whole or not at all.
@@ -184,7 +213,7 @@ impl<'a> Log<'a> {
         let mut name = Vec::with_capacity(16);
         number::push(&mut name, at, 8);
         name.extend_from_slice(b".log");
-        let mut path = self.dir.to_path_buf();
+        let mut path = self.dir.unwrap_or(Path::new("")).to_path_buf();
         // Digits and letters are text.
         path.push(str::from_utf8(&name).unwrap_or_default());
         path

@@ -1,15 +1,21 @@
-//! One a container: owns its pipes, its log files and its exit status, and outlives the agent.
+//! One a process of a container: owns its pipes, its log files and its exit status, and outlives the agent.
 //!
-//! Called as `kapell-shim DIR LOCK STATUS`: the container's directory, and two inherited
+//! Called as `kapell-shim DIR LOCK STATUS`: the directory of the process, and two inherited
 //! descriptors. LOCK is locked and stays so while we live; on STATUS we say whether the program
 //! runs. There are thousands of us, so: no threads, no runtime, nothing that is not needed.
 //! `docs/decisions/0007-shim.md` tells more.
+//!
+//! Two lesser uses: `kapell-shim pause` is the first process of a container that has none of its own,
+//! and `kapell-shim end-user UID` kills all that runs as a user.
 
 #![no_main]
 
 mod container;
+mod group;
 mod log;
 mod number;
+mod pause;
+mod rate;
 mod record;
 mod spec;
 mod start;
@@ -22,11 +28,14 @@ use std::ffi::{CStr, c_char, c_int};
 #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "only the C library calls it")]
 #[unsafe(no_mangle)]
 pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
-    if count != 4 {
-        return 2;
-    }
-    // SAFETY: `count` says that these are there.
+    // SAFETY: it is only asked for those that `count` says are there.
     let argument = |at: usize| unsafe { CStr::from_ptr(*arguments.add(at)) }.to_bytes();
+    match count {
+        2 if argument(1) == b"pause" => return pause::run(),
+        3 if argument(1) == b"end-user" => return end_user(argument(2)),
+        4 => {}
+        _ => return 2,
+    }
     let (Some(lock), Some(status)) = (number::parse(argument(2)), number::parse(argument(3)))
     else {
         return 2;
@@ -38,4 +47,14 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     // SAFETY: nobody else in this process knows of it, and `keep_only` has left it open.
     let status = unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(status) };
     container::run(argument(1), status)
+}
+
+fn end_user(uid: &[u8]) -> c_int {
+    match number::parse(uid).map(u32::try_from) {
+        Some(Ok(uid @ 1..)) => {
+            sys::kill_user(uid);
+            0
+        }
+        _ => 2,
+    }
 }

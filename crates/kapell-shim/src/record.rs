@@ -1,7 +1,7 @@
 //! What is left of a container when it has ended: the file `exit`.
 //!
-//! The layout is `kapell-backend`'s too: `KPX1`, kind, stage, whether it was told to stop, zero,
-//! a value (4), how many last words there are (2), these, and the FNV-1a hash of all before (8).
+//! The layout is `kapell-backend`'s too: `KPX1`, kind, stage, whether it was told to stop, what else there
+//! is to know of it, a value (4), how many last words there are (2), these, and the FNV-1a hash of all before (8).
 
 use std::fs::File;
 use std::io::Write as _;
@@ -27,10 +27,12 @@ pub(crate) enum Stage {
     Dir = 8,
     Program = 9,
     Interpreter = 10,
+    Group = 11,
+    Launcher = 12,
 }
 
 impl Stage {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Pid,
         Self::Spec,
         Self::Exit,
@@ -41,6 +43,8 @@ impl Stage {
         Self::Dir,
         Self::Program,
         Self::Interpreter,
+        Self::Group,
+        Self::Launcher,
     ];
 
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
@@ -69,7 +73,14 @@ pub(crate) fn prepare() -> std::io::Result<File> {
     Ok(file)
 }
 
-pub(crate) fn write(file: &File, end: End, stopped: bool, last_words: &[u8]) {
+/// What is to be told of an end, besides how it came.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Flags {
+    pub(crate) stopped: bool,
+    pub(crate) out_of_memory: bool,
+}
+
+pub(crate) fn write(file: &File, end: End, flags: Flags, last_words: &[u8]) {
     let (kind, stage, value) = match end {
         End::Code(code) => (1, 0, code),
         End::Signal(signal) => (2, 0, signal),
@@ -78,7 +89,12 @@ pub(crate) fn write(file: &File, end: End, stopped: bool, last_words: &[u8]) {
     let words = &last_words[..last_words.len().min(tail::LONGEST)];
     let mut record = Vec::with_capacity(256);
     record.extend_from_slice(MAGIC);
-    record.extend_from_slice(&[kind, stage, u8::from(stopped), 0]);
+    record.extend_from_slice(&[
+        kind,
+        stage,
+        u8::from(flags.stopped),
+        u8::from(flags.out_of_memory),
+    ]);
     record.extend_from_slice(&value.to_be_bytes());
     record.extend_from_slice(&u16::try_from(words.len()).unwrap_or(0).to_be_bytes());
     record.extend_from_slice(words);

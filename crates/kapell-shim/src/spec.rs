@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use crate::number;
 
-const MAGIC: &[u8] = b"kapell-spec-2";
+const MAGIC: &[u8] = b"kapell-spec-3";
 const END: &[u8] = b"end";
 
 /// All texts are those of the file, so they already are what `execve` wants.
@@ -16,11 +16,24 @@ pub(crate) struct Spec<'a> {
     pub(crate) user: Option<(u32, u32)>,
     /// Whoever runs as its user is part of it.
     pub(crate) own_user: bool,
+    /// All of its container ends with it.
+    pub(crate) whole: bool,
     pub(crate) stop_grace_ms: u64,
-    pub(crate) logs: &'a CStr,
+    /// Nothing: only last words are kept.
+    pub(crate) logs: Option<&'a CStr>,
     pub(crate) log_bytes: u64,
+    /// Bytes of output a second.
+    pub(crate) log_rate: Option<u64>,
     /// How many descriptors it may have open, unless as many as we.
     pub(crate) descriptors: Option<u64>,
+    /// Where a launcher tells the number of what it has started: that is the program then.
+    pub(crate) pid_file: Option<&'a CStr>,
+    /// The control group that all of the container is in, if it has one.
+    pub(crate) group: Option<&'a CStr>,
+    /// Tells how many processes of the container the kernel has ended for want of memory.
+    pub(crate) oom: Option<&'a CStr>,
+    /// Files of control groups that take in who writes a zero to them.
+    pub(crate) joins: Vec<&'a CStr>,
     /// With the null pointers at their ends.
     pub(crate) arguments: Vec<*const c_char>,
     pub(crate) environment: Vec<*const c_char>,
@@ -35,17 +48,23 @@ impl<'a> Spec<'a> {
         }
         let _boot = texts.next()?;
         let program = texts.next()?;
-        let dir = Some(texts.next()?).filter(|dir| !dir.is_empty());
+        let dir = texts.optional().ok()?;
         let (uid, gid) = (texts.optional_number().ok()?, texts.optional_number().ok()?);
         let user = match (uid, gid) {
             (Some(uid), Some(gid)) => Some((u32::try_from(uid).ok()?, u32::try_from(gid).ok()?)),
             _ => None,
         };
         let own_user = texts.next()?.to_bytes() == b"own";
+        let whole = texts.next()?.to_bytes() == b"whole";
         let stop_grace_ms = number::parse(texts.next()?.to_bytes())?;
-        let logs = texts.next()?;
+        let logs = texts.optional().ok()?;
         let log_bytes = number::parse(texts.next()?.to_bytes())?;
+        let log_rate = texts.optional_number().ok()?;
         let descriptors = texts.optional_number().ok()?;
+        let (pid_file, group, oom) =
+            (texts.optional().ok()?, texts.optional().ok()?, texts.optional().ok()?);
+        let mut joins = Vec::new();
+        texts.list(|text| joins.push(text))?;
         let mut arguments = vec![program.as_ptr()];
         texts.list(|text| arguments.push(text.as_ptr()))?;
         arguments.push(std::ptr::null());
@@ -64,10 +83,16 @@ impl<'a> Spec<'a> {
             dir,
             user,
             own_user,
+            whole,
             stop_grace_ms,
             logs,
             log_bytes,
+            log_rate,
             descriptors,
+            pid_file,
+            group,
+            oom,
+            joins,
             arguments,
             environment,
             path,
@@ -86,10 +111,15 @@ impl<'a> Texts<'a> {
         Some(text)
     }
 
+    /// Nothing where the text is empty.
+    fn optional(&mut self) -> Result<Option<&'a CStr>, Damaged> {
+        Ok(Some(self.next().ok_or(Damaged)?).filter(|text| !text.is_empty()))
+    }
+
     /// A number, or nothing where the text is empty.
     fn optional_number(&mut self) -> Result<Option<u64>, Damaged> {
-        let text = self.next().ok_or(Damaged)?.to_bytes();
-        if text.is_empty() { Ok(None) } else { number::parse(text).map(Some).ok_or(Damaged) }
+        let Some(text) = self.optional()? else { return Ok(None) };
+        number::parse(text.to_bytes()).map(Some).ok_or(Damaged)
     }
 
     /// How many there are, then as many.

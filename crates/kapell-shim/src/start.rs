@@ -1,9 +1,10 @@
 //! Starts the program of a container.
 
-use std::ffi::CString;
-use std::fs::File;
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 
 use crate::record::{Failure, Stage};
 use crate::spec::Spec;
@@ -58,18 +59,25 @@ fn become_program(spec: &Spec<'_>, inherited: &Inherited, shim: i32) -> Failure 
             .map_err(|error| failed(Stage::Pid)(error.raw_os_error().unwrap_or(libc::EIO)))?;
         sys::replace(1, &inherited.out).map_err(failed(Stage::Pipes))?;
         sys::replace(2, &inherited.err).map_err(failed(Stage::Pipes))?;
+        // While we still may.
+        for group in &spec.joins {
+            join(group).map_err(failed(Stage::Group))?;
+        }
         sys::umask(inherited.umask);
         if let Some(soft) = spec.descriptors {
             sys::limit_descriptors(soft);
         }
         // As ourselves: others may not be allowed to walk there.
         if spec.dir.is_none() {
-            sys::change_dir(c"work").map_err(failed(Stage::Work))?;
+            sys::change_dir(c"../../work").map_err(failed(Stage::Work))?;
         }
         if let Some((uid, gid)) = spec.user {
             sys::become_user(uid, gid).map_err(failed(Stage::User))?;
         }
-        sys::no_new_privileges().map_err(failed(Stage::User))?;
+        // A launcher decides that for what it starts.
+        if spec.pid_file.is_none() {
+            sys::no_new_privileges().map_err(failed(Stage::User))?;
+        }
         if let Some(dir) = spec.dir {
             sys::change_dir(dir).map_err(failed(Stage::Dir))?;
         }
@@ -86,6 +94,13 @@ fn become_program(spec: &Spec<'_>, inherited: &Inherited, shim: i32) -> Failure 
         Ok(()) => execute(spec),
         Err(failure) => failure,
     }
+}
+
+fn join(group: &CStr) -> Result<(), i32> {
+    let path = OsStr::from_bytes(group.to_bytes());
+    let joined =
+        OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(b"0"));
+    joined.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 fn execute(spec: &Spec<'_>) -> Failure {

@@ -258,11 +258,21 @@ pub(crate) fn has_ended(pid: i32) -> bool {
     }
 }
 
-/// Waits for any child that has ended: its number and how. Ok(None) if none has yet.
-pub(crate) fn reap() -> Result<Option<(i32, Dead)>, i32> {
+/// Whether it is a child of ours, alive or not waited for.
+pub(crate) fn is_child(pid: i32) -> bool {
+    // SAFETY: fills a structure of ours.
+    unsafe {
+        let mut about: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, pid.unsigned_abs(), &raw mut about, options) == 0
+    }
+}
+
+/// Waits for this child, or with -1 for any, that has ended: its number and how. Ok(None) if none has yet.
+pub(crate) fn reap(whom: i32) -> Result<Option<(i32, Dead)>, i32> {
     let mut status = 0;
     // SAFETY: writes one number.
-    let pid = check(unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) })?;
+    let pid = check(unsafe { libc::waitpid(whom, &raw mut status, libc::WNOHANG) })?;
     let dead = if libc::WIFEXITED(status) {
         Dead::Code(libc::WEXITSTATUS(status))
     } else {

@@ -13,6 +13,48 @@ const LEADER: u32 = 1;
 /// A restore that has begun and not ended: nobody leads on half of a store.
 const UNFINISHED: u32 = 2;
 
+/// Which cluster's key the hosts of this store must have.
+const CLUSTER: u32 = 3;
+
+/// Tokens that were made: this prefix, then the id.
+const TOKEN: u32 = 4;
+
+/// Tokens that count no more: this prefix, then the id. Its generation tells so for ever.
+const TOKEN_END: u32 = 5;
+
+/// The entry that says which cluster's key belongs to a store.
+pub fn cluster() -> Key {
+    Key::new(CLUSTER.to_be_bytes())
+}
+
+/// The entry of a token that was made.
+pub fn token(id: &str) -> Key {
+    named(TOKEN, id)
+}
+
+/// The entry that ends a token.
+pub fn token_end(id: &str) -> Key {
+    named(TOKEN_END, id)
+}
+
+/// The id of the token that an entry made by [`token`] is about.
+pub fn token_of(key: &Key) -> Option<&str> {
+    name_of(TOKEN, key)
+}
+
+/// The id of the token that an entry made by [`token_end`] is about.
+pub fn token_end_of(key: &Key) -> Option<&str> {
+    name_of(TOKEN_END, key)
+}
+
+fn named(prefix: u32, name: &str) -> Key {
+    Key::new([&prefix.to_be_bytes(), name.as_bytes()].concat())
+}
+
+fn name_of(prefix: u32, key: &Key) -> Option<&str> {
+    str::from_utf8(key.as_bytes().strip_prefix(&prefix.to_be_bytes())?).ok()
+}
+
 /// The entry that stands while a store is being filled.
 pub fn unfinished() -> Key {
     Key::new(UNFINISHED.to_be_bytes())
@@ -44,5 +86,14 @@ mod tests {
         assert_eq!(seat_of(&key), Some(Seat(258)));
         assert_eq!(seat_of(&Key::new(*b"\0\0\0\x02\0\0\0\x01")), None);
         assert_eq!(seat_of(&Key::new(*b"\0\0\0\x01\0")), None);
+    }
+
+    #[test]
+    fn entries_of_tokens_are_told_apart() {
+        let (made, ended) = (token("ab"), token_end("ab"));
+        assert_eq!(made.as_bytes(), [0, 0, 0, 4, b'a', b'b']);
+        assert_eq!((token_of(&made), token_end_of(&made)), (Some("ab"), None));
+        assert_eq!((token_of(&ended), token_end_of(&ended)), (None, Some("ab")));
+        assert_eq!((seat_of(&made), seat_of(&cluster())), (None, None));
     }
 }

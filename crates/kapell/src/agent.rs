@@ -10,22 +10,27 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use kapell_api::client::{self, Options};
+use kapell_api::identity::Subject;
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
 use kapell_backend::process::ProcessContainers;
 use kapell_core::board::{CellId, CellState, Resources};
 use kapell_core::seams::Ids as _;
 use kapell_core::seat::Epoch;
-use kapell_node::cell::{Cell, CellSettings, LogOf, Parts};
+use kapell_node::cell::{Cell, CellSettings, HttpTransfers, LocalProbes, LogOf, Parts};
 use kapell_node::link::HttpBoard;
 use kapell_node::system::{SystemClock, SystemIds};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::http::{self, Listen, Rep, Server, TlsFiles, Token};
+use crate::http::{self, Listen, Peers, Rep, Server, TlsFiles, Token};
+use crate::member::Member;
 use crate::users;
 
 /// How long clients may go on with what they read when the cell ends.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// How long it may take until a download or an upload is answered.
+const ANSWER: Duration = Duration::from_secs(60);
 
 /// What a cell is to be.
 #[derive(Debug)]
@@ -36,7 +41,10 @@ pub(crate) struct Plan {
     pub(crate) zone: String,
     /// Where hosts listen, with commas between.
     pub(crate) hosts: String,
-    pub(crate) token: Token,
+    /// None: it has joined or will, and bears a certificate.
+    pub(crate) token: Option<Token>,
+    /// Lets it join if it has not.
+    pub(crate) join: Option<String>,
     pub(crate) listen: SocketAddr,
     /// Where hosts reach it, `HOST:PORT`; without it, where it listens.
     pub(crate) advertise: Option<String>,
@@ -57,6 +65,8 @@ pub(crate) struct Plan {
 pub(crate) struct Agent {
     pub(crate) cell: Cell,
     running: JoinSet<()>,
+    /// Ends with the agent.
+    _renewing: JoinSet<()>,
     /// Set when it begins to work.
     works: Arc<AtomicBool>,
     server: Server,
@@ -75,21 +85,17 @@ impl Agent {
             let dir = std::path::absolute(&plan.dir)?;
             plan.settings.users = Some(users::block(&dir, Path::new(users::CLAIMS))?);
         }
+        let member = Member::enter(&plan.dir, &id, &plan.hosts, plan.join.as_deref()).await?;
         let late = Arc::new(Late { id: id.clone(), cell: OnceLock::new() });
         let advertise = plan.advertise.clone().unwrap_or_else(|| plan.listen.to_string());
-        let listen = Listen {
-            address: plan.listen,
-            advertise: advertise.clone(),
-            token: plan.token.clone(),
-            tls: plan.tls.clone(),
-            ca: plan.ca.clone(),
-            allowed_hosts: plan.allowed_hosts.clone(),
-        };
+        let listen = listen(&plan, advertise, member.as_ref())?;
         let server = http::bind_cell(listen, Arc::<Late>::clone(&late)).await?;
-        let scheme = if plan.tls.is_some() { "https" } else { "http" };
+        let scheme = if plan.tls.is_some() || member.is_some() { "https" } else { "http" };
         let place = plan.advertise.clone().unwrap_or_else(|| server.local_addr().to_string());
+        let tls = member.as_ref().map(|it| it.trust.client(Subject::Host, Some(&it.identity)));
         let options = Options {
-            token: Some(client::Token::new(plan.token.as_str())),
+            token: plan.token.as_ref().map(|token| client::Token::new(token.as_str())),
+            tls: tls.transpose()?,
             ca: plan.ca.clone().or_else(|| plan.tls.as_ref().map(|tls| tls.cert.clone())),
             ..Options::default()
         };
@@ -109,7 +115,9 @@ impl Agent {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
             containers: Arc::new(containers),
-            board: Arc::new(board),
+            transfers: Arc::new(HttpTransfers::new(None, ANSWER)),
+            probes: Arc::new(LocalProbes),
+            board: Arc::new(board.clone()),
             capacity,
             zone: plan.zone,
             url: format!("{scheme}://{place}"),
@@ -121,13 +129,17 @@ impl Agent {
         let _first = late.cell.set(cell.clone());
         let works = Arc::new(AtomicBool::new(false));
         let begins = Arc::clone(&works);
+        let mut renewing = JoinSet::new();
+        if let Some(member) = member {
+            renewing.spawn(member.keep(board));
+        }
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             ready.await;
             begins.store(true, Ordering::SeqCst);
             running.run().await;
         });
-        Ok(Self { cell, running: tasks, works, server })
+        Ok(Self { cell, running: tasks, _renewing: renewing, works, server })
     }
 
     /// Ends the cell; its work is stopped or goes on.
@@ -140,6 +152,29 @@ impl Agent {
             self.running.shutdown().await;
         }
         self.server.stop(GRACE).await;
+    }
+}
+
+fn listen(plan: &Plan, advertise: String, member: Option<&Member>) -> anyhow::Result<Listen> {
+    let peers = |it: &Member| Peers { trust: it.trust.clone(), identity: it.identity.clone() };
+    Ok(Listen {
+        address: plan.listen,
+        advertise,
+        token: listener_token(plan)?,
+        key: None,
+        tls: plan.tls.clone(),
+        peers: member.map(peers),
+        vouching: None,
+        ca: plan.ca.clone(),
+        allowed_hosts: plan.allowed_hosts.clone(),
+    })
+}
+
+/// What lets hosts in that bear a token. Nobody knows that of a cell that joined: hosts show a certificate.
+fn listener_token(plan: &Plan) -> anyhow::Result<Token> {
+    match &plan.token {
+        Some(token) => Ok(token.clone()),
+        None => Token::drawn().context("no random bytes"),
     }
 }
 

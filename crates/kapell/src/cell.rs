@@ -7,6 +7,7 @@ use crate::cli;
 use crate::config::Config;
 use crate::host::{self, log, signals::Signals};
 use crate::http::{self, TlsFiles, Token};
+use crate::member::Member;
 use crate::remote::LOCAL;
 use crate::say;
 
@@ -46,7 +47,15 @@ async fn work(args: &cli::Cell, config: &Config) -> anyhow::Result<u8> {
 
 fn plan(args: &cli::Cell, config: &Config) -> anyhow::Result<Plan> {
     let access = &args.access;
-    if !args.listen.ip().is_loopback() && access.tls_cert.is_none() {
+    let dir = args.dir.clone().unwrap_or_else(|| config.state_dir.join("cell"));
+    let joins = args.join.is_some() || Member::is_at(&dir);
+    if joins && (access.tls_cert.is_some() || access.token_file.is_some()) {
+        anyhow::bail!(
+            "a cell that joins gets its certificate from the hosts and needs no token: leave --tls-cert and \
+             --token-file out"
+        );
+    }
+    if !args.listen.ip().is_loopback() && access.tls_cert.is_none() && !joins {
         return Err(http::Error::NeedsTls { address: args.listen }.into());
     }
     let tls = match (&access.tls_cert, &access.tls_key) {
@@ -54,20 +63,22 @@ fn plan(args: &cli::Cell, config: &Config) -> anyhow::Result<Plan> {
         _ => None,
     };
     let token = match std::env::var("KAPELL_TOKEN") {
+        _ if joins => None,
         Ok(text) if access.token_file.is_none() && !text.is_empty() => {
-            Token::parse(text.trim().as_bytes()).context("$KAPELL_TOKEN is no token")?
+            Some(Token::parse(text.trim().as_bytes()).context("$KAPELL_TOKEN is no token")?)
         }
         _ => {
             let usual = config.state_dir.join("token");
-            Token::load(access.token_file.as_ref().unwrap_or(&usual))?
+            Some(Token::load(access.token_file.as_ref().unwrap_or(&usual))?)
         }
     };
     Ok(Plan {
         id: args.id.clone(),
-        dir: args.dir.clone().unwrap_or_else(|| config.state_dir.join("cell")),
+        dir,
         zone: args.zone.clone(),
         hosts: args.url.clone().unwrap_or_else(|| LOCAL.to_owned()),
         token,
+        join: args.join.clone(),
         listen: args.listen,
         advertise: args.advertise.clone(),
         tls,

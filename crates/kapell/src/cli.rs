@@ -106,7 +106,7 @@ pub(crate) struct Host {
     /// How long to wait for a seat with --once
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = duration)]
     pub(crate) window: Duration,
-    /// Where to listen; any address but loopback needs TLS
+    /// Where to listen; any address but loopback is served by TLS
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7070")]
     pub(crate) listen: SocketAddr,
     /// Where others reach this host
@@ -166,6 +166,9 @@ pub(crate) struct Cell {
     /// Where the hosts listen [default: http://127.0.0.1:7070]
     #[arg(long, value_name = "URL[,URL]", env = "KAPELL_URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
+    /// Join the hosts' cluster by a token that `kapell token create --role cell-join` printed, unless DIR tells that it did before
+    #[arg(long, value_name = "TOKEN", env = "KAPELL_JOIN", hide_env_values = true)]
+    pub(crate) join: Option<String>,
     /// Its name among cells [default: the one used in DIR before, or a new one]
     #[arg(long)]
     pub(crate) id: Option<String>,
@@ -209,7 +212,7 @@ pub(crate) struct Access {
     /// The token that every request must bear; made if it is missing [default: token in the state directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Certificate chain of the listener, in PEM
+    /// Certificate chain of the listener, in PEM [default: one of the cluster's own, where TLS is needed]
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
     /// Private key of the listener, in PEM

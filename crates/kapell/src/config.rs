@@ -54,6 +54,8 @@ pub(crate) struct Config {
     pub(crate) logger: Logger,
     pub(crate) workers: Option<u32>,
     pub(crate) grace: Duration,
+    /// How long certificates of hosts and cells count.
+    pub(crate) certificate_life: Duration,
     pub(crate) history_runs: usize,
     pub(crate) history_age: Duration,
     pub(crate) output_limit_mib: u64,
@@ -85,7 +87,7 @@ macro_rules! time {
     };
 }
 
-const KEYS: [Key; 24] = [
+const KEYS: [Key; 25] = [
     Key {
         name: "state_dir",
         set: |config, text| {
@@ -158,6 +160,7 @@ const KEYS: [Key; 24] = [
         },
         show: |config| config.store.as_deref().map(without_password).unwrap_or_default(),
     },
+    time!("certificate_life", certificate_life),
     time!("presence_ttl", board.presence_ttl),
     time!("converge_every", board.converge_every),
     time!("stale_unclaimed", board.stale_unclaimed),
@@ -265,6 +268,7 @@ impl Config {
             logger: Logger::Stream,
             workers: None,
             grace: Duration::from_secs(10),
+            certificate_life: kapell_core::access::CERTIFICATE_LIFE,
             history_runs: 100,
             history_age: Duration::from_secs(90 * 86_400),
             output_limit_mib: 64,

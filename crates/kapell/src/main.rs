@@ -7,6 +7,7 @@ mod config;
 mod host;
 mod http;
 mod logger;
+mod member;
 mod metrics;
 mod page;
 mod problems;

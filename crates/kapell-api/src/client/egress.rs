@@ -3,17 +3,18 @@
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
 use super::address::Base;
 use super::call::Body;
-use super::connection::{Broken, Wire, dial};
+use super::connection::{Broken, Download, Wire, dial};
 use super::tls;
 
 /// Where clouds tell a machine its secrets, over IPv6.
@@ -52,17 +53,63 @@ pub enum EgressError {
     },
 }
 
+/// An answer that is still coming.
+#[derive(Debug)]
+pub struct Received {
+    place: String,
+    status: StatusCode,
+    body: Download,
+}
+
+impl Received {
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The next bytes; none when all have come.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
+        let chunk = self.body.chunk().await;
+        chunk.map_err(|error| EgressError::NoAnswer {
+            place: self.place.clone(),
+            source: error.into(),
+        })
+    }
+}
+
 impl Egress {
     /// Sends JSON, and gives the status of the answer, whatever it is.
     pub async fn post_json(&self, url: &str, body: Bytes) -> Result<StatusCode, EgressError> {
+        let sent = (Method::POST, "application/json");
+        Ok(self.exchange(sent, url, body).await?.status)
+    }
+
+    /// Sends a file, and gives the status of the answer, whatever it is.
+    pub async fn put(&self, url: &str, body: Bytes) -> Result<StatusCode, EgressError> {
+        let sent = (Method::PUT, "application/octet-stream");
+        Ok(self.exchange(sent, url, body).await?.status)
+    }
+
+    /// Asks for a file. The limit is for the beginning of the answer; nobody is followed elsewhere.
+    pub async fn get(&self, url: &str) -> Result<Received, EgressError> {
+        self.exchange((Method::GET, "application/octet-stream"), url, Bytes::new()).await
+    }
+
+    async fn exchange(
+        &self,
+        (method, content_type): (Method, &'static str),
+        url: &str,
+        body: Bytes,
+    ) -> Result<Received, EgressError> {
         let bad = || EgressError::BadUrl(url.to_owned());
         let target = Url::parse(url).map_err(|_| bad())?;
         let base = Base::of(&target).ok_or_else(bad)?;
         let tls = if base.secure { Some(tls::client(self.ca.as_deref())?) } else { None };
         let query = target.query().map(|query| format!("?{query}")).unwrap_or_default();
-        let request = Request::post(format!("{}{query}", target.path()))
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{query}", target.path()))
             .header(HOST, base.authority())
-            .header(CONTENT_TYPE, "application/json")
+            .header(CONTENT_TYPE, content_type)
             .body(Body::new(body))
             .map_err(|_| bad())?;
         let place = base.to_string();
@@ -82,7 +129,9 @@ impl Egress {
                 source: error.into(),
             };
             let mut wire = Wire::open(io).await.map_err(broken)?;
-            Ok(wire.send(request).await.map_err(broken)?.status())
+            let (head, body) = wire.send(request).await.map_err(broken)?.into_parts();
+            let body = Download::new(wire, body, Arc::default());
+            Ok(Received { place: place.clone(), status: head.status, body })
         };
         match timeout(self.limit, call).await {
             Ok(answered) => answered,

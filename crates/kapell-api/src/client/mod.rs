@@ -31,7 +31,7 @@ use address::Base;
 use call::{Answer, Call, Failure};
 use connection::{Download, Pool, Wire};
 
-pub use egress::{Egress, EgressError};
+pub use egress::{Egress, EgressError, Received};
 pub use error::Error;
 pub use routes::{ActualFilter, Listed};
 pub use sse::{Message, Parser};
@@ -48,6 +48,8 @@ pub struct Options {
     pub token: Option<Token>,
     /// Whose certificates hosts must have, in PEM; without it, those that the system trusts.
     pub ca: Option<PathBuf>,
+    /// How hosts are known and who we show to be, instead of `ca`.
+    pub tls: Option<Arc<ClientConfig>>,
     /// How long connecting may take.
     pub connect: Duration,
     /// How long an answer may take.
@@ -61,6 +63,7 @@ impl Default for Options {
         Self {
             token: None,
             ca: None,
+            tls: None,
             connect: Duration::from_secs(3),
             answer: Duration::from_secs(30),
             patience: Duration::from_secs(5),
@@ -114,10 +117,12 @@ impl Client {
         if let Some(base) = exposed {
             return Err(Error::Insecure { url: base.to_string() });
         }
-        let tls = if bases.iter().any(|base| base.secure) {
-            Some(tls::client(options.ca.as_deref())?)
-        } else {
-            None
+        let tls = match &options.tls {
+            Some(tls) => Some(Arc::clone(tls)),
+            None if bases.iter().any(|base| base.secure) => {
+                Some(tls::client(options.ca.as_deref())?)
+            }
+            None => None,
         };
         let bases = bases.into_iter().map(|base| (base, Arc::default())).collect();
         let preferred = AtomicUsize::new(0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kapell_core::board::{ActualLrp, DesiredLrp, DesiredUpdate, Task, TaskDefinition};
+use kapell_core::board::{ActualLrp, CellId, DesiredLrp, DesiredUpdate, Task, TaskDefinition};
 use kapell_core::seat::Epoch;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -10,9 +10,10 @@ use serde_json::Value;
 use super::call::{Answer, Call};
 use super::streams::Source;
 use super::{Client, Error, Events, Logs};
+use crate::v1::{CellCertificate, CertificateWanted};
 use crate::v1::{
     CellView, DomainUpdate, DomainView, EPOCH, EVENT_ID, Endpoint, Explanation, LogQuery, Plan,
-    Wishes,
+    TokenMade, TokenView, TokenWanted, Wishes,
 };
 
 /// What stands there, and the last event that it includes.
@@ -119,6 +120,33 @@ impl Client {
 
     pub async fn evacuate_cell(&self, cell_id: &str) -> Result<(), Error> {
         self.send(&Call::post(path(&["cells", cell_id, "evacuate"]))).await.map(drop)
+    }
+
+    /// Gets a cell its first certificate.
+    pub async fn join(&self, cell_id: &CellId, csr: &str) -> Result<CellCertificate, Error> {
+        let wanted = CertificateWanted { csr: csr.to_owned() };
+        self.ask(Call::post(path(&["cells", cell_id.as_str(), "join"])).json(&wanted)).await
+    }
+
+    /// Gets a cell its next certificate.
+    pub async fn renew(&self, cell_id: &CellId, csr: &str) -> Result<CellCertificate, Error> {
+        let wanted = CertificateWanted { csr: csr.to_owned() };
+        let call = Call::post(path(&["cells", cell_id.as_str(), "certificate"]));
+        self.ask(call.json(&wanted).repeatable(true)).await
+    }
+
+    /// Makes a token, which is shown in this answer only.
+    pub async fn create_token(&self, wanted: &TokenWanted) -> Result<TokenMade, Error> {
+        self.ask(Call::post("/v1/tokens").json(wanted)).await
+    }
+
+    pub async fn tokens(&self) -> Result<Vec<TokenView>, Error> {
+        self.ask(Call::get("/v1/tokens")).await
+    }
+
+    /// A token that was revoked stays so, however often this is sent.
+    pub async fn revoke_token(&self, id: &str) -> Result<(), Error> {
+        self.send(&Call::delete(path(&["tokens", id])).repeatable(true)).await.map(drop)
     }
 
     pub async fn openapi(&self) -> Result<Value, Error> {

@@ -1,10 +1,14 @@
 //! Version 1. What is desired and what is there are the types of `kapell_core::board`.
 
+use std::collections::BTreeSet;
+use std::fmt;
+
+use kapell_core::access::{Purpose, TokenId};
 use kapell_core::board::explain::Input;
 use kapell_core::board::request::{Refusal, Report};
 use kapell_core::board::{
-    ActualLrp, CellPresence, CellState, DesiredLrp, Event, InstanceGuid, LrpKey, NetInfo, Task,
-    TaskDefinition, TaskGuid,
+    ActualLrp, CellId, CellPresence, CellState, DesiredLrp, Domain, Event, InstanceGuid, LrpKey,
+    NetInfo, Task, TaskDefinition, TaskGuid,
 };
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
@@ -56,6 +60,79 @@ pub struct DomainView {
     pub expires_at: Option<Timestamp>,
 }
 
+/// `POST /v1/cells/{cell_id}/join` and `POST /v1/cells/{cell_id}/certificate`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateWanted {
+    /// A certificate signing request in PEM. Of it, only the public key counts.
+    pub csr: String,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellCertificate {
+    /// In PEM.
+    pub certificate: String,
+    /// Of the cluster's authority, in PEM.
+    pub ca: String,
+    /// When the next one is to be asked for.
+    pub renew_in_ms: u64,
+}
+
+/// `POST /v1/tokens`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenWanted {
+    pub role: Purpose,
+    /// Without it, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domains: Option<BTreeSet<Domain>>,
+    /// What people call whoever bears it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// How long it counts.
+    pub ttl_ms: u64,
+    /// The only cell that may join by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell_id: Option<CellId>,
+}
+
+/// The answer to it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenMade {
+    /// A secret. It is not told again.
+    pub token: String,
+    #[serde(flatten)]
+    pub about: TokenView,
+}
+
+impl fmt::Debug for TokenMade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenMade").field("about", &self.about).finish_non_exhaustive()
+    }
+}
+
+/// An item of `GET /v1/tokens`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenView {
+    pub id: TokenId,
+    pub role: Purpose,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domains: Option<BTreeSet<Domain>>,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell_id: Option<CellId>,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// `valid`, `revoked` or `used`.
+    pub state: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// The cell that joined by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_by: Option<CellId>,
+}
+
 /// An item of `GET /v1/cells`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellView {
@@ -78,8 +155,15 @@ pub struct Endpoint {
     pub instance_guid: InstanceGuid,
     pub cell_id: String,
     pub evacuating: bool,
+    /// Whether it is to be sent work; older hosts do not say.
+    #[serde(default = "yes")]
+    pub ready: bool,
     #[serde(flatten)]
     pub net: NetInfo,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// One event of `GET /v1/events`: its id is that of the stream, `{epoch}-{number}`.

@@ -1,131 +1,80 @@
 //! One container that this agent knows.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nix::sys::signal::Signal;
-use tokio::sync::OnceCell;
-use tokio::time::{sleep, timeout};
-
+use super::about_file::About;
 use super::home::Home;
-use super::pidfd::Pidfd;
-use super::sweep::{Left, Sweeper};
-use super::{blocking, exit_file};
-use crate::containers::{Error, Exit};
-
-/// How often a shim is looked for that an earlier agent has just started.
-const LOOK: Duration = Duration::from_millis(5);
-/// How long a shim may take to end all of its container before it is ended itself.
-const PATIENCE: Duration = Duration::from_secs(15);
+use super::program::Program;
+use super::shim;
+use crate::containers::{Error, Found, FoundProcess};
 
 #[derive(Debug)]
-pub(super) struct Container {
-    pub(super) guid: String,
-    pub(super) home: Home,
-    shim: OnceLock<Pidfd>,
-    exit: OnceCell<Exit>,
-    sweeper: Arc<Sweeper>,
+pub(crate) struct Container {
+    pub(crate) guid: String,
+    pub(crate) home: Home,
+    pub(crate) about: About,
+    inside: Mutex<Inside>,
+}
+
+/// What is in it. Whoever starts or ends something in it holds it meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Inside {
+    pub(crate) programs: BTreeMap<String, Arc<Program>>,
+    /// This agent has seen to its control groups.
+    pub(crate) has_groups: bool,
+    /// It is being deleted: nothing is started any more.
+    pub(crate) closed: bool,
 }
 
 impl Container {
-    pub(super) fn new(guid: String, home: Home, sweeper: Arc<Sweeper>) -> Self {
-        Self { guid, home, shim: OnceLock::new(), exit: OnceCell::new(), sweeper }
+    pub(crate) fn new(guid: String, home: Home, about: About) -> Self {
+        Self { guid, home, about, inside: Mutex::default() }
     }
 
-    pub(super) fn with_shim(self, shim: Option<Pidfd>) -> Self {
-        Self { shim: shim.map_or_else(OnceLock::new, OnceLock::from), ..self }
+    pub(crate) fn with_groups(self) -> Self {
+        self.inside().has_groups = true;
+        self
     }
 
-    pub(super) fn with_exit(self, exit: Exit) -> Self {
-        Self { exit: OnceCell::new_with(Some(exit)), ..self }
+    pub(crate) fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn ended(&self) -> Result<Exit, Error> {
-        // One waits for the shim, all others for that one.
-        self.exit.get_or_try_init(|| self.wait()).await.cloned()
+    pub(crate) fn add(&self, program: Program) -> Arc<Program> {
+        let program = Arc::new(program);
+        self.inside().programs.insert(program.name.clone(), Arc::clone(&program));
+        program
     }
 
-    pub(super) async fn signal(&self, signal: Signal) -> Result<(), Error> {
-        if self.exit.initialized() {
-            return Ok(());
-        }
-        let Some(shim) = self.shim().await? else { return Ok(()) };
-        let failed = |source| Error::Io {
-            what: format!("cannot send {signal} to the shim of container `{}`", self.guid),
-            source,
+    pub(crate) fn find(&self, process: &str) -> Result<Arc<Program>, Error> {
+        let found = self.inside().programs.get(process).cloned();
+        found.ok_or_else(|| Error::Unknown(format!("{}/{process}", self.guid)))
+    }
+
+    /// Whatever runs; nothing more is started.
+    pub(crate) fn close(&self) -> Vec<Arc<Program>> {
+        let mut inside = self.inside();
+        inside.closed = true;
+        inside.programs.values().cloned().collect()
+    }
+
+    pub(crate) fn found(&self) -> Found {
+        let process = |program: &Arc<Program>| FoundProcess {
+            name: program.name.clone(),
+            exit: program.exit(),
         };
-        shim.signal(signal).map_err(failed)?;
-        // One that somebody has stopped could not heed it.
-        shim.signal(Signal::SIGCONT).map_err(failed)
+        let processes = self.inside().programs.values().map(process).collect();
+        Found { guid: self.guid.clone(), tag: self.about.tag.clone(), processes }
     }
 
-    /// Ends all of it, now.
-    pub(super) async fn kill(&self) -> Result<(), Error> {
-        self.signal(Signal::SIGUSR1).await?;
-        if timeout(PATIENCE, self.ended()).await.is_err() {
-            self.signal(Signal::SIGKILL).await?;
-            self.ended().await?;
-        }
-        Ok(())
-    }
-
-    async fn wait(&self) -> Result<Exit, Error> {
-        if let Some(shim) = self.shim().await? {
-            let failed = |source| Error::Io {
-                what: format!("cannot wait for the shim of container `{}`", self.guid),
-                source,
-            };
-            shim.ended().await.map_err(failed)?;
-        }
-        let (guid, home) = (self.guid.clone(), self.home.clone());
-        let sweeper = Arc::clone(&self.sweeper);
-        blocking(move || settle(&guid, &home, &sweeper)).await
-    }
-
-    /// None if there is none any more. A shim that an earlier agent has only just started has not
-    /// said its number yet: that is waited for.
-    async fn shim(&self) -> Result<Option<&Pidfd>, Error> {
-        loop {
-            if let Some(shim) = self.shim.get() {
-                return Ok(Some(shim));
-            }
-            let home = self.home.clone();
-            match blocking(move || find_shim(&home)).await? {
-                Search::Found(shim) => return Ok(Some(self.shim.get_or_init(|| shim))),
-                Search::Gone => return Ok(None),
-                Search::NotYet => sleep(LOOK).await,
-            }
+    /// Ends what its shims have not ended, now that they are gone. Blocks.
+    pub(crate) fn end_rest(&self, shim: &Path) -> Result<(), Error> {
+        match self.about.user {
+            // The shim of a sole process has done it.
+            Some((uid, _)) if self.about.own_user && !self.about.sole => shim::end_user(shim, uid),
+            Some(_) | None => Ok(()),
         }
     }
-}
-
-/// What became of a shim.
-#[derive(Debug)]
-pub(super) enum Search {
-    Found(Pidfd),
-    Gone,
-    NotYet,
-}
-
-/// The lock tells whether it lives; its number only counts if it lived after we looked.
-pub(super) fn find_shim(home: &Home) -> Result<Search, Error> {
-    let found = home.shim()?.and_then(|pid| Pidfd::open(pid).ok());
-    if !home.is_locked()? {
-        if let Some(shim) = found {
-            shim.bury();
-        }
-        return Ok(Search::Gone);
-    }
-    Ok(found.map_or(Search::NotYet, Search::Found))
-}
-
-/// How a container ended whose shim is gone. If that was killed, what is left is ended here.
-fn settle(guid: &str, home: &Home, sweeper: &Sweeper) -> Result<Exit, Error> {
-    if let Some(header) = home.header()?
-        && let Some(exit) = home.exit(&header)?
-    {
-        return Ok(exit);
-    }
-    sweeper.sweep([Left::of(guid, home)?]);
-    Ok(exit_file::write_killed(home.dir()))
 }

@@ -1,4 +1,4 @@
-//! How a container ended, as its shim wrote it. The layout is told in `kapell-shim/src/record.rs`.
+//! How a process ended, as its shim wrote it. The layout is told in `kapell-shim/src/record.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,14 @@ use crate::containers::Exit;
 const MAGIC: &[u8] = b"KPX1";
 const HEAD: usize = 14;
 const KILLED: u8 = 4;
+const OUT_OF_MEMORY: u8 = 1;
 const SHIM_KILLED: &str =
     "its shim was killed, so it is not known how the program would have ended; all of it was ended";
 
 /// None if nothing whole stands there.
-pub(super) fn parse(bytes: &[u8], home: &Path, header: &Header) -> Option<Exit> {
+pub(crate) fn parse(bytes: &[u8], home: &Path, header: &Header) -> Option<Exit> {
     let head: &[u8; HEAD] = bytes.first_chunk()?;
-    let [m, a, g, c, kind, stage, stopped, _, v0, v1, v2, v3, l0, l1] = *head;
+    let [m, a, g, c, kind, stage, stopped, flags, v0, v1, v2, v3, l0, l1] = *head;
     let end = HEAD + usize::from(u16::from_be_bytes([l0, l1]));
     let sum: &[u8; 8] = bytes.get(end..)?.first_chunk()?;
     if [m, a, g, c] != MAGIC || u64::from_be_bytes(*sum) != hash(&bytes[..end]) {
@@ -26,6 +27,7 @@ pub(super) fn parse(bytes: &[u8], home: &Path, header: &Header) -> Option<Exit> 
     let value = i32::from_be_bytes([v0, v1, v2, v3]);
     let exit = Exit {
         stopped: stopped != 0,
+        out_of_memory: flags & OUT_OF_MEMORY != 0,
         last_words: words::clean(&bytes[HEAD..end]),
         ..Exit::default()
     };
@@ -33,7 +35,8 @@ pub(super) fn parse(bytes: &[u8], home: &Path, header: &Header) -> Option<Exit> 
         1 => Some(Exit { code: Some(value), ..exit }),
         2 => Some(Exit { signal: Some(value), ..exit }),
         3 => {
-            let failure = Failure { stage: Stage::from_byte(stage)?, errno: value };
+            let words = exit.last_words.clone();
+            let failure = Failure { stage: Stage::from_byte(stage)?, errno: value, words };
             let text = trouble::whole(&failure.to_error(home, header));
             Some(Exit { trouble: Some(text), ..exit })
         }
@@ -43,7 +46,7 @@ pub(super) fn parse(bytes: &[u8], home: &Path, header: &Header) -> Option<Exit> 
 }
 
 /// Says, in the place of a shim that was killed, that it was.
-pub(super) fn write_killed(home: &Path) -> Exit {
+pub(crate) fn write_killed(home: &Path) -> Exit {
     let mut record = MAGIC.to_vec();
     record.extend_from_slice(&[KILLED, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     record.extend_from_slice(&hash(&record).to_be_bytes());

@@ -13,7 +13,7 @@ use crate::containers::Error;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Held as long as the file is open.
-pub(super) fn take(dir: &Path) -> Result<File, Error> {
+pub(crate) fn take(dir: &Path) -> Result<File, Error> {
     let path = dir.join("agent.lock");
     let failed = trouble::io("open", &path);
     let mut file = OpenOptions::new()

@@ -16,10 +16,10 @@ const BURIAL: Duration = Duration::from_secs(1);
 
 /// A process, a child of ours or not.
 #[derive(Debug)]
-pub(super) struct Pidfd(OwnedFd);
+pub(crate) struct Pidfd(OwnedFd);
 
 impl Pidfd {
-    pub(super) fn open(pid: i32) -> io::Result<Self> {
+    pub(crate) fn open(pid: i32) -> io::Result<Self> {
         #[expect(unsafe_code, reason = "numbers only; the kernel makes a descriptor for us")]
         unsafe {
             let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
@@ -29,7 +29,7 @@ impl Pidfd {
     }
 
     /// Who has ended needs no signal: that is no error.
-    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
         #[expect(unsafe_code, reason = "numbers and no further information")]
         let sent = unsafe {
             let nothing: *const libc::siginfo_t = std::ptr::null();
@@ -40,14 +40,14 @@ impl Pidfd {
         if sent == 0 || error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         let mut polled = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
     }
 
     /// Leaves no zombie of one that is ending: an agent that has replaced its own program by `exec`
     /// still has the children of before. Blocks for a moment.
-    pub(super) fn bury(&self) {
+    pub(crate) fn bury(&self) {
         let start = Instant::now();
         while matches!(wait::reap(Whom::Handle(&self.0)), Ok(None)) && start.elapsed() < BURIAL {
             std::thread::sleep(Duration::from_millis(1));
@@ -55,7 +55,7 @@ impl Pidfd {
     }
 
     /// Waits for its end. One at a time may wait. Leaves no zombie, if it is a child of ours.
-    pub(super) async fn ended(&self) -> io::Result<()> {
+    pub(crate) async fn ended(&self) -> io::Result<()> {
         if !self.has_ended() {
             #[expect(
                 unsafe_code,

@@ -1,4 +1,4 @@
-//! The shim: a small static program, one a container, that outlives us. See `kapell-shim`.
+//! The shim: a small static program, one a process of a container, that outlives us. See `kapell-shim`.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, Permissions};
@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use nix::fcntl::OFlag;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
@@ -22,15 +23,15 @@ const NAME: &str = concat!("kapell-shim-", env!("KAPELL_SHIM_HASH"));
 
 /// A shim that was just started.
 #[derive(Debug)]
-pub(super) struct Started {
+pub(crate) struct Started {
     /// None if we have no descriptor left for it: it is then looked for when it is needed.
-    pub(super) shim: Option<Pidfd>,
+    pub(crate) shim: Option<Pidfd>,
     /// Where it says whether its program runs.
-    pub(super) status: OwnedFd,
+    pub(crate) status: OwnedFd,
 }
 
 /// Puts the program into `dir`, where it is executed from, and removes those of other versions.
-pub(super) fn install(dir: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn install(dir: &Path) -> Result<PathBuf, Error> {
     let path = dir.join(NAME);
     let is_whole =
         fs::metadata(&path).is_ok_and(|about| about.len() == PROGRAM.len().try_into().unwrap_or(0));
@@ -55,9 +56,9 @@ pub(super) fn install(dir: &Path) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Starts a shim for the container with this directory. It inherits the lock and so holds it from
+/// Starts a shim for the process with this directory. It inherits the lock and so holds it from
 /// its birth, whatever becomes of us.
-pub(super) fn spawn(program: &Path, home: &Path, lock: File) -> Result<Started, Error> {
+pub(crate) fn spawn(program: &Path, home: &Path, lock: File) -> Result<Started, Error> {
     let failed = |source: io::Error| {
         let advice = if source.kind() == io::ErrorKind::PermissionDenied {
             ": is its file system mounted with `noexec`?"
@@ -71,6 +72,17 @@ pub(super) fn spawn(program: &Path, home: &Path, lock: File) -> Result<Started, 
     // From here on the lock is the shim's alone.
     drop((lock, theirs));
     Ok(Started { shim: Pidfd::open(pid.as_raw()).ok(), status })
+}
+
+/// Kills all that runs as this user. Blocks.
+pub(crate) fn end_user(program: &Path, uid: u32) -> Result<(), Error> {
+    let ended = Command::new(program).arg("end-user").arg(uid.to_string()).status();
+    let what = || format!("cannot end what runs as user {uid}");
+    match ended {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Error::Io { what: what(), source: io::Error::other(status.to_string()) }),
+        Err(source) => Err(Error::Io { what: what(), source }),
+    }
 }
 
 fn execute(program: &Path, home: &Path, lock: &File, status: &OwnedFd) -> io::Result<Pid> {

@@ -1,7 +1,7 @@
-//! Ends what is left of containers whose shims were killed.
+//! Ends what is left of processes whose shims were killed.
 //!
 //! The program itself dies with its shim. What it had started is found by its session and group,
-//! by the mark in its environment, and by the user, if that is the container's own.
+//! by the marks in its environment, and by the user, if that is the container's own and all of it ends.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::home::Home;
-use super::spec_file::MARK;
+use super::run_home::RunHome;
+use super::spec_file::{CONTAINER_MARK, PROCESS_MARK};
 use crate::containers::Error;
 
 /// How long a killed process may take to be gone.
@@ -21,34 +21,40 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LEADER_DIES: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A container without its shim.
+/// A process without its shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Left {
-    pub(super) guid: String,
+pub(crate) struct Left {
+    /// Whoever has all of these in its environment is part of it.
+    marks: Vec<Vec<u8>>,
     /// Its program led a session and a group of this number.
-    pub(super) program: Option<i32>,
+    program: Option<i32>,
     /// Whoever runs as this user is part of it.
-    pub(super) user: Option<u32>,
+    user: Option<u32>,
 }
 
 impl Left {
-    pub(super) fn of(guid: &str, home: &Home) -> Result<Self, Error> {
-        let header = home.header()?.filter(|header| header.own_user);
-        let user = header.and_then(|header| header.uid());
-        Ok(Self { guid: guid.to_owned(), program: home.program()?, user })
+    pub(crate) fn of(guid: &str, name: &str, home: &RunHome) -> Result<Self, Error> {
+        let header = home.header()?;
+        let whole = header.as_ref().is_some_and(|header| header.whole);
+        let mut marks = vec![format!("{CONTAINER_MARK}={guid}").into_bytes()];
+        if !whole {
+            marks.push(format!("{PROCESS_MARK}={name}").into_bytes());
+        }
+        let user = header.filter(|header| header.own_user).and_then(|header| header.uid());
+        Ok(Self { marks, program: home.program()?, user })
     }
 }
 
 /// Looks through all processes once for all containers that wait for it, not once for each.
 #[derive(Debug, Default)]
-pub(super) struct Sweeper {
+pub(crate) struct Sweeper {
     waiting: Mutex<Vec<Left>>,
     sweeping: Mutex<()>,
 }
 
 impl Sweeper {
     /// Returns when nothing of them is left.
-    pub(super) fn sweep(&self, left: impl IntoIterator<Item = Left>) {
+    pub(crate) fn sweep(&self, left: impl IntoIterator<Item = Left>) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
         let _one_at_a_time = self.sweeping.lock().unwrap_or_else(PoisonError::into_inner);
         let all = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
@@ -61,7 +67,7 @@ impl Sweeper {
 
 fn sweep_all(left: &[Left]) {
     let signs = Signs {
-        marks: left.iter().map(|each| format!("{MARK}={}", each.guid).into_bytes()).collect(),
+        marks: left.iter().map(|each| each.marks.clone()).collect(),
         programs: left.iter().filter_map(|each| each.program).collect(),
         users: left.iter().filter_map(|each| each.user).collect(),
     };
@@ -81,7 +87,7 @@ fn sweep_all(left: &[Left]) {
 /// What to know them by.
 #[derive(Debug)]
 struct Signs {
-    marks: BTreeSet<Vec<u8>>,
+    marks: BTreeSet<Vec<Vec<u8>>>,
     programs: BTreeSet<i32>,
     users: BTreeSet<u32>,
 }
@@ -135,9 +141,15 @@ fn read_process(pid: i32) -> Option<Process> {
     (!is_dead && pid != std::process::id().cast_signed()).then_some(Process { pid, group, session })
 }
 
-fn has_mark(pid: i32, marks: &BTreeSet<Vec<u8>>) -> bool {
+fn has_mark(pid: i32, marks: &BTreeSet<Vec<Vec<u8>>>) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| marks.contains(variable))
+    let ours = |variable: &&[u8]| {
+        let is_named = |name: &str| variable.starts_with(name.as_bytes());
+        is_named(CONTAINER_MARK) || is_named(PROCESS_MARK)
+    };
+    let found: BTreeSet<&[u8]> = environment.split(|byte| *byte == 0).filter(ours).collect();
+    !found.is_empty()
+        && marks.iter().any(|all| all.iter().all(|mark| found.contains(mark.as_slice())))
 }
 
 /// By its real user, which no program of a container can change.

@@ -8,7 +8,7 @@ use crate::containers::Error;
 
 /// Where the shim says that it failed. The numbers are those of `kapell-shim/src/record.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     Pid,
     Spec,
     Exit,
@@ -19,10 +19,12 @@ pub(super) enum Stage {
     Dir,
     Program,
     Interpreter,
+    Group,
+    Launcher,
 }
 
 impl Stage {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Pid,
         Self::Spec,
         Self::Exit,
@@ -33,22 +35,26 @@ impl Stage {
         Self::Dir,
         Self::Program,
         Self::Interpreter,
+        Self::Group,
+        Self::Launcher,
     ];
 
-    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte).checked_sub(1)?).copied()
     }
 }
 
 /// Why a program never ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub(super) stage: Stage,
-    pub(super) errno: i32,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) stage: Stage,
+    pub(crate) errno: i32,
+    /// What a launcher said last.
+    pub(crate) words: String,
 }
 
 impl Failure {
-    pub(super) fn to_error(self, home: &Path, header: &Header) -> Error {
+    pub(crate) fn to_error(&self, home: &Path, header: &Header) -> Error {
         let cause = io::Error::from_raw_os_error(self.errno);
         let io = |what: &str, source| Error::Io { what: what.to_owned(), source };
         let file =
@@ -59,7 +65,7 @@ impl Failure {
             Stage::Spec => (self::io("read", &home.join("spec")))(cause),
             Stage::Pipes => io("cannot make a pipe for the container's output", cause),
             Stage::Fork => io("cannot start a process for the container", cause),
-            Stage::Work => (self::io("enter", &home.join("work")))(cause),
+            Stage::Work => (self::io("enter", &home.join("../../work")))(cause),
             Stage::User => Error::Unstartable(format!(
                 "the container may not run as user {}: {cause}",
                 header.user
@@ -70,10 +76,24 @@ impl Failure {
                 "the interpreter that `{}` names in its first line is not there",
                 header.program
             )),
+            Stage::Group => io("cannot put the container into its control groups", cause),
+            Stage::Launcher => Error::Unstartable(self.about_launcher(&header.program)),
         }
     }
 
-    fn about_dir(self, dir: &str, cause: &io::Error) -> String {
+    fn about_launcher(&self, launcher: &str) -> String {
+        let how = match self.errno {
+            0 => "named no process that it has started".to_owned(),
+            code @ 1.. => format!("ended with {code}"),
+            signal => format!("was ended by signal {}", -signal),
+        };
+        match self.words.as_str() {
+            "" => format!("`{launcher}` {how} and said nothing"),
+            words => format!("`{launcher}` {how}: {words}"),
+        }
+    }
+
+    fn about_dir(&self, dir: &str, cause: &io::Error) -> String {
         match self.errno {
             libc::ENOENT => format!("directory `{dir}` is not there"),
             libc::ENOTDIR => format!("`{dir}` is not a directory"),
@@ -82,7 +102,7 @@ impl Failure {
         }
     }
 
-    fn about_program(self, program: &str, cause: &io::Error) -> String {
+    fn about_program(&self, program: &str, cause: &io::Error) -> String {
         let is_path = program.contains('/');
         match self.errno {
             libc::ENOENT | libc::ENOTDIR if is_path => format!("`{program}` is not there"),
@@ -101,13 +121,13 @@ impl Failure {
 }
 
 /// Says what could not be done, and with which file.
-pub(super) fn io(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+pub(crate) fn io(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
     let what = format!("cannot {verb} `{}`", path.display());
     |source| Error::Io { what, source }
 }
 
 /// With all its causes, in one line.
-pub(super) fn whole(error: &Error) -> String {
+pub(crate) fn whole(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(each) = cause {

@@ -4,7 +4,7 @@
 const LONGEST: usize = 200;
 
 /// Valid text without control characters and colours; its end, if it is long.
-pub(super) fn clean(bytes: &[u8]) -> String {
+pub(crate) fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut clean = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();

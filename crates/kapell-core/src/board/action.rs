@@ -18,7 +18,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The program to run, if that is all it is: more no cell can do yet.
+    /// The program to run, if that is all it is.
     pub fn into_run(self) -> Option<Run> {
         if let Self::Run(run) = self { Some(run) } else { None }
     }

@@ -121,7 +121,8 @@ pub struct PortMapping {
 
 /// One instance of a process, or its evacuating twin.
 ///
-/// UNCLAIMED has no instance key; CLAIMED has one and no net info; RUNNING has both; CRASHED neither.
+/// UNCLAIMED has no instance key; CLAIMED has one and no net info; RUNNING has both, and says whether it is ready;
+/// CRASHED has neither.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActualLrp {
     pub process_guid: ProcessGuid,
@@ -134,6 +135,9 @@ pub struct ActualLrp {
     pub cell_id: Option<CellId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<NetInfo>,
+    /// Whether it is to be sent work. Only what is RUNNING says; see [`ActualLrp::is_ready`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<bool>,
     /// When the state last changed.
     pub since: Timestamp,
     #[serde(default)]
@@ -165,6 +169,7 @@ impl ActualLrp {
             instance_guid: None,
             cell_id: None,
             net: None,
+            ready: None,
             since,
             crash_count: 0,
             crash_reason: None,
@@ -191,6 +196,19 @@ impl ActualLrp {
             && self.cell_id.as_ref() == Some(&instance.cell_id)
     }
 
+    /// Whether it is to be sent work: it runs, and its cell has not said that it is not ready.
+    pub fn is_ready(&self) -> bool {
+        self.state == ActualState::Running && self.ready.unwrap_or(true)
+    }
+
+    /// Older versions did not say whether an instance is ready: all that ran were.
+    pub(super) fn settled(mut self) -> Self {
+        if self.state == ActualState::Running {
+            self.ready = Some(self.is_ready());
+        }
+        self
+    }
+
     /// Whether the fields fit the state. An evacuating twin always runs.
     pub const fn is_consistent(&self) -> bool {
         if self.evacuating && !matches!(self.state, ActualState::Running) {
@@ -199,9 +217,11 @@ impl ActualLrp {
         let key = self.instance_guid.is_some() && self.cell_id.is_some();
         let no_key = self.instance_guid.is_none() && self.cell_id.is_none();
         match self.state {
-            ActualState::Unclaimed | ActualState::Crashed => no_key && self.net.is_none(),
-            ActualState::Claimed => key && self.net.is_none(),
-            ActualState::Running => key && self.net.is_some(),
+            ActualState::Unclaimed | ActualState::Crashed => {
+                no_key && self.net.is_none() && self.ready.is_none()
+            }
+            ActualState::Claimed => key && self.net.is_none() && self.ready.is_none(),
+            ActualState::Running => key && self.net.is_some() && self.ready.is_some(),
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::action::{Action, EnvVar, Run};
 use super::actual::ActualLrp;
+use super::check::Check;
 use super::ids::{Domain, ProcessGuid};
 use crate::seams::Timestamp;
 
@@ -29,14 +30,27 @@ pub struct DesiredLrp {
     pub disk_mb: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_pids: u32,
+    /// Thousandths of a processor; 0 is no limit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cpu_millis: u32,
+    /// So many bytes of output a second are kept; 0 is what the cell has.
+    #[serde(default, skip_serializing_if = "is_zero_long")]
+    pub log_rate: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placement_tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Action>,
     pub action: Action,
+    /// Run over and over: an instance is well while this succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monitor: Option<Action>,
-    /// How long `monitor` may take until it first succeeds; 0 is as long as it likes.
+    /// Asked over and over, instead of `monitor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
+    /// Whether an instance that runs is to be sent work; without it, it always is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readiness: Option<Check>,
+    /// How long `monitor` or `check` may take until it first succeeds; 0 is as long as it likes.
     #[serde(default, skip_serializing_if = "is_zero_long")]
     pub start_timeout_ms: u64,
     /// Between asking an instance to stop and killing it; without it, the cell's own.
@@ -83,10 +97,14 @@ impl DesiredLrp {
             memory_mb: 0,
             disk_mb: 0,
             max_pids: 0,
+            cpu_millis: 0,
+            log_rate: 0,
             placement_tags: Vec::new(),
             setup: None,
             action,
             monitor: None,
+            check: None,
+            readiness: None,
             start_timeout_ms: 0,
             stop_grace_ms: None,
             env: Vec::new(),

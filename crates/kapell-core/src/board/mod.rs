@@ -7,6 +7,7 @@ pub mod action;
 pub mod actual;
 pub mod aside;
 pub mod cell;
+pub mod check;
 pub mod converge;
 pub mod crash;
 pub mod desired;
@@ -36,9 +37,10 @@ pub mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, EnvVar, Run};
+pub use action::{Action, Download, EnvVar, Run, Upload};
 pub use actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo, PortMapping, shown};
 pub use cell::{CellPresence, CellState, Held, Resources};
+pub use check::{Check, HttpCheck, TcpCheck};
 pub use desired::{DesiredLrp, DesiredUpdate};
 pub use domain::Freshness;
 pub use draft::Draft;

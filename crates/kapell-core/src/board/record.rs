@@ -14,6 +14,9 @@ const OBJECT: u8 = 1;
 /// The format of instances: there are many, so their fields have places instead of names, and
 /// what the key says is not said again.
 const ROW: u8 = 2;
+/// The same with what version 2 did not know. Written only where there is something of it to say: all else can be read
+/// by hosts of either version while they are being upgraded.
+const ROW_THAT_SAYS_MORE: u8 = 3;
 
 /// What a record is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,7 +135,8 @@ impl Record {
             Self::Desired(lrp) => bytes(DESIRED, OBJECT, lrp),
             Self::Actual(lrp) => {
                 let kind = if lrp.evacuating { EVACUATING } else { INSTANCE };
-                bytes(kind, ROW, &Row::of(lrp))
+                let row = Row::of(lrp);
+                bytes(kind, if row.says_more() { ROW_THAT_SAYS_MORE } else { ROW }, &row)
             }
             Self::Task(task) => bytes(TASK, OBJECT, task),
             Self::Domain(freshness) => bytes(DOMAIN, OBJECT, freshness),
@@ -148,7 +152,7 @@ impl Record {
     pub fn decode_sharing(key: &[u8], value: &[u8], names: &mut Names) -> Result<Self, Corrupt> {
         let [kind, version, body @ ..] = value else { return Err(Corrupt::Short) };
         let record = match (*kind, *version) {
-            (INSTANCE | EVACUATING, ROW) => {
+            (INSTANCE | EVACUATING, ROW | ROW_THAT_SAYS_MORE) => {
                 let (at, rest) = key.split_first().ok_or(Corrupt::Misplaced)?;
                 let place = indexed(rest, names).filter(|_| at == kind);
                 let place = place.ok_or(Corrupt::Misplaced)?;
@@ -156,7 +160,9 @@ impl Record {
                 return whole(Self::Actual(Box::new(row.at(place, *kind == EVACUATING, names))));
             }
             (DESIRED, OBJECT) => Self::Desired(parse(body)?),
-            (INSTANCE | EVACUATING, OBJECT) => Self::Actual(parse(body)?),
+            (INSTANCE | EVACUATING, OBJECT) => {
+                Self::Actual(Box::new(parse::<ActualLrp>(body)?.settled()))
+            }
             (TASK, OBJECT) => Self::Task(parse(body)?),
             (DOMAIN, OBJECT) => Self::Domain(parse(body)?),
             (kind, version) => return Err(unknown(key, kind, version)),
@@ -191,7 +197,7 @@ impl Record {
 
 fn unknown(key: &[u8], kind: u8, version: u8) -> Corrupt {
     let newest = match kind {
-        INSTANCE | EVACUATING => Some(ROW),
+        INSTANCE | EVACUATING => Some(ROW_THAT_SAYS_MORE),
         DESIRED | TASK | DOMAIN => Some(OBJECT),
         _ => None,
     };

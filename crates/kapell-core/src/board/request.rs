@@ -140,7 +140,12 @@ pub enum Report {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         incarnation: Option<u64>,
         net: NetInfo,
+        /// Whether it is to be sent work; of what older agents run, all is.
+        #[serde(default = "yes")]
+        ready: bool,
     },
+    /// A RUNNING instance, or an evacuating twin, has become ready or is not any more.
+    Ready { key: LrpKey, instance_guid: InstanceGuid, ready: bool },
     Crashed {
         key: LrpKey,
         instance_guid: InstanceGuid,
@@ -179,12 +184,17 @@ pub enum Report {
     },
 }
 
+const fn yes() -> bool {
+    true
+}
+
 impl Report {
     /// The container it is about.
     pub fn instance(&self, cell_id: &CellId) -> InstanceKey {
         let instance_guid = match self {
             Self::Claim { instance_guid, .. }
             | Self::Running { instance_guid, .. }
+            | Self::Ready { instance_guid, .. }
             | Self::Crashed { instance_guid, .. }
             | Self::Remove { instance_guid, .. }
             | Self::RemoveEvacuating { instance_guid, .. }
@@ -200,6 +210,7 @@ impl Report {
         match self {
             Self::Claim { key, .. }
             | Self::Running { key, .. }
+            | Self::Ready { key, .. }
             | Self::Crashed { key, .. }
             | Self::Remove { key, .. }
             | Self::RemoveEvacuating { key, .. }

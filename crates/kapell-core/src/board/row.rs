@@ -10,7 +10,8 @@ use super::actual::{ActualLrp, ActualState, LrpKey, NetInfo, PortMapping};
 use super::ids::{InstanceGuid, Names};
 use crate::seams::Timestamp;
 
-/// The fields of an instance in the order of [`ActualLrp`], without those that its key says.
+/// The fields of an instance in the order of [`ActualLrp`], without those that its key says; what was added later is
+/// behind the others, and missing in what older versions wrote.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Row<'a>(
     #[serde(borrow)] Text<'a>,
@@ -25,6 +26,9 @@ pub(super) struct Row<'a>(
     Option<Timestamp>,
     u64,
     u64,
+    /// Only where it runs and is not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    Option<bool>,
 );
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,7 +86,13 @@ impl<'a> Row<'a> {
             lrp.expires_at,
             lrp.incarnation,
             lrp.version,
+            lrp.ready.filter(|ready| !ready),
         )
+    }
+
+    /// Whether it has what the first rows did not.
+    pub(super) const fn says_more(&self) -> bool {
+        self.12.is_some()
     }
 
     /// The instance, or the evacuating twin, that is written so at `key`.
@@ -103,6 +113,7 @@ impl<'a> Row<'a> {
             instance_guid: guid.map(|guid| InstanceGuid::from(&*guid.0)),
             cell_id: cell.map(|cell| names.share(&cell.0).into()),
             net,
+            ready: self.12,
             since,
             crash_count,
             crash_reason: crash.map(|reason| reason.0.into_owned()),
@@ -112,5 +123,6 @@ impl<'a> Row<'a> {
             incarnation: self.10,
             version: self.11,
         }
+        .settled()
     }
 }

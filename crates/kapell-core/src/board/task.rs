@@ -22,6 +22,12 @@ pub struct TaskDefinition {
     pub disk_mb: u32,
     #[serde(default, skip_serializing_if = "super::desired::is_zero")]
     pub max_pids: u32,
+    /// Thousandths of a processor; 0 is no limit.
+    #[serde(default, skip_serializing_if = "super::desired::is_zero")]
+    pub cpu_millis: u32,
+    /// So many bytes of output a second are kept; 0 is what the cell has.
+    #[serde(default, skip_serializing_if = "super::desired::is_zero_long")]
+    pub log_rate: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placement_tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -12,6 +12,7 @@ mod index;
 mod instances;
 mod placement;
 mod plan;
+mod readiness;
 mod record;
 mod scale;
 mod settled;

@@ -1,11 +1,17 @@
 //! What may be desired. All problems of a request are told at once, each with its field.
 
+mod actions;
+mod url;
+
 use std::collections::BTreeSet;
 
-use super::action::{Action, EnvVar, Run};
+use super::action::EnvVar;
+use super::check::Check;
 use super::desired::DesiredLrp;
 use super::ids::Domain;
 use super::task::TaskDefinition;
+
+pub(crate) use url::scheme;
 
 const LONGEST_NAME: usize = 200;
 const LONGEST_ANNOTATION: usize = 10 * 1024;
@@ -13,7 +19,6 @@ const LARGEST_ROUTES: usize = 128 * 1024;
 /// What the board adds to a record later must fit as well.
 const LARGEST_RECORD: usize = 200 * 1024;
 const MOST_INSTANCES: u32 = 100_000;
-const DEEPEST_ACTION: usize = 16;
 
 /// Everything that is wrong with a DesiredLRP; nothing if it may be desired.
 pub fn desired(lrp: &DesiredLrp) -> Vec<String> {
@@ -27,11 +32,19 @@ pub fn desired(lrp: &DesiredLrp) -> Vec<String> {
     found.tags(&lrp.placement_tags);
     found.env("env", &lrp.env);
     if let Some(setup) = &lrp.setup {
-        found.action("setup", setup, 1);
+        found.actions("setup", setup);
     }
-    found.action("action", &lrp.action, 1);
+    found.actions("action", &lrp.action);
     if let Some(monitor) = &lrp.monitor {
-        found.action("monitor", monitor, 1);
+        found.actions("monitor", monitor);
+    }
+    if lrp.monitor.is_some() && lrp.check.is_some() {
+        found.add("check", "cannot stand beside `monitor`; leave one of them out");
+    }
+    for (field, check) in [("check", &lrp.check), ("readiness", &lrp.readiness)] {
+        if let Some(check) = check {
+            found.check(field, check, &lrp.ports);
+        }
     }
     found.ports(&lrp.ports);
     found.annotation(&lrp.annotation);
@@ -48,10 +61,10 @@ pub fn task(def: &TaskDefinition) -> Vec<String> {
     found.rootfs(def.rootfs.as_deref());
     found.tags(&def.placement_tags);
     found.env("env", &def.env);
-    found.action("action", &def.action, 1);
+    found.actions("action", &def.action);
     found.no_nul("result_file", &def.result_file);
     let callback = &def.completion_callback_url;
-    if !callback.is_empty() && !is_http_url(callback) {
+    if !callback.is_empty() && !url::is_http(callback) {
         let right = "must be a URL such as `http://host:port/path` or `https://host/path`";
         found.add("completion_callback_url", format!("{right}, not {}", quoted(callback)));
     }
@@ -72,36 +85,6 @@ pub fn rootfs(rootfs: &str) -> Vec<String> {
     let mut found = Problems::default();
     found.rootfs(Some(rootfs));
     found.texts
-}
-
-/// What cells cannot run yet of an action.
-pub fn unsupported(action: &Action) -> Vec<String> {
-    if action.as_run().is_some() {
-        return Vec::new();
-    }
-    vec![format!("action: `{}` cannot be run by cells yet; use `run`", name(action))]
-}
-
-/// What cells cannot do yet of a DesiredLRP.
-pub fn unsupported_in_desired(lrp: &DesiredLrp) -> Vec<String> {
-    let mut texts = unsupported(&lrp.action);
-    let parts = [("setup", lrp.setup.is_some()), ("monitor", lrp.monitor.is_some())];
-    for (part, _) in parts.into_iter().filter(|(_, there)| *there) {
-        texts.push(format!("{part}: cannot be run by cells yet; leave it out"));
-    }
-    texts.extend(unsupported_rootfs(lrp.rootfs.as_deref()));
-    texts
-}
-
-/// What cells cannot do yet of a task.
-pub fn unsupported_in_task(def: &TaskDefinition) -> Vec<String> {
-    let mut texts = unsupported(&def.action);
-    texts.extend(unsupported_rootfs(def.rootfs.as_deref()));
-    texts
-}
-
-fn unsupported_rootfs(rootfs: Option<&str>) -> Option<String> {
-    rootfs.map(|_| "rootfs: only the process driver is there; leave rootfs out".to_owned())
 }
 
 #[derive(Debug, Default)]
@@ -158,54 +141,6 @@ impl Problems {
         }
     }
 
-    fn action(&mut self, field: &str, action: &Action, depth: usize) {
-        if depth > DEEPEST_ACTION {
-            self.add(field, format!("must be nested at most {DEEPEST_ACTION} deep"));
-            return;
-        }
-        let field = format!("{field}.{}", name(action));
-        match action {
-            Action::Run(run) => self.run(&field, run),
-            Action::Download(download) => {
-                self.needed(&format!("{field}.from"), &download.from);
-                self.needed(&format!("{field}.to"), &download.to);
-            }
-            Action::Upload(upload) => {
-                self.needed(&format!("{field}.from"), &upload.from);
-                self.needed(&format!("{field}.to"), &upload.to);
-            }
-            Action::Timeout(timeout) => {
-                if timeout.timeout_ms == 0 {
-                    self.add(&format!("{field}.timeout_ms"), "must be more than 0");
-                }
-                self.action(&field, &timeout.action, depth + 1);
-            }
-            Action::Try(nested) => self.action(&field, &nested.action, depth + 1),
-            Action::EmitProgress(progress) => self.action(&field, &progress.action, depth + 1),
-            Action::Parallel(several) | Action::Serial(several) | Action::Codependent(several) => {
-                if several.actions.is_empty() {
-                    self.add(&format!("{field}.actions"), "must hold at least one action");
-                }
-                for (place, action) in several.actions.iter().enumerate() {
-                    self.action(&format!("{field}.actions[{place}]"), action, depth + 1);
-                }
-            }
-        }
-    }
-
-    fn run(&mut self, field: &str, run: &Run) {
-        self.needed(&format!("{field}.path"), &run.path);
-        for (place, arg) in run.args.iter().enumerate() {
-            self.no_nul(&format!("{field}.args[{place}]"), arg);
-        }
-        for (part, text) in [("dir", &run.dir), ("user", &run.user)] {
-            if let Some(text) = text {
-                self.needed(&format!("{field}.{part}"), text);
-            }
-        }
-        self.env(&format!("{field}.env"), &run.env);
-    }
-
     fn needed(&mut self, field: &str, text: &str) {
         if text.is_empty() {
             self.add(field, "must not be empty");
@@ -230,6 +165,23 @@ impl Problems {
         }
     }
 
+    fn check(&mut self, field: &str, check: &Check, ports: &[u16]) {
+        if check.http.is_some() == check.tcp.is_some() {
+            self.add(field, "must have exactly one of `http` and `tcp`");
+        }
+        let http = check.http.as_ref().map(|http| ("http", http.port));
+        let tcp = check.tcp.map(|tcp| ("tcp", tcp.port));
+        for (kind, port) in http.into_iter().chain(tcp).filter(|(_, port)| !ports.contains(port)) {
+            let text = format!("must be one of `ports`, not {port}");
+            self.add(&format!("{field}.{kind}.port"), text);
+        }
+        if let Some(http) = check.http.as_ref().filter(|http| !url::is_path(&http.path)) {
+            let text =
+                format!("must begin with `/` and have no spaces, not {}", quoted(&http.path));
+            self.add(&format!("{field}.http.path"), text);
+        }
+    }
+
     fn annotation(&mut self, annotation: &str) {
         self.size("annotation", annotation.len(), LONGEST_ANNOTATION);
     }
@@ -238,20 +190,6 @@ impl Problems {
         if bytes > most {
             self.add(field, format!("must be at most {} KiB, not {bytes} bytes", most / 1024));
         }
-    }
-}
-
-const fn name(action: &Action) -> &'static str {
-    match action {
-        Action::Run(_) => "run",
-        Action::Download(_) => "download",
-        Action::Upload(_) => "upload",
-        Action::Timeout(_) => "timeout",
-        Action::Try(_) => "try",
-        Action::Parallel(_) => "parallel",
-        Action::Serial(_) => "serial",
-        Action::Codependent(_) => "codependent",
-        Action::EmitProgress(_) => "emit_progress",
     }
 }
 
@@ -266,23 +204,4 @@ fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
     let more = if text.chars().nth(MOST).is_some() { "…" } else { "" };
     format!("`{shown}{more}`")
-}
-
-/// What stands before the first colon of a URL, if it can be a scheme.
-pub(crate) fn scheme(url: &str) -> Option<&str> {
-    let (scheme, _) = url.split_once(':')?;
-    let mut letters = scheme.bytes();
-    let fits = letters.next()?.is_ascii_alphabetic()
-        && letters.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'.' | b'-'));
-    fits.then_some(scheme)
-}
-
-fn is_http_url(url: &str) -> bool {
-    let lower = url.get(..8).unwrap_or(url).to_ascii_lowercase();
-    let rest = ["http://", "https://"]
-        .into_iter()
-        .find(|scheme| lower.starts_with(scheme))
-        .and_then(|scheme| url.get(scheme.len()..));
-    let clean = !url.contains(|letter: char| letter.is_whitespace() || letter.is_control());
-    clean && rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#', ':']))
 }

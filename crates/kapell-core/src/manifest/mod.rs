@@ -142,9 +142,7 @@ fn read_lrp(reader: &mut Reader, node: &Node<'_>) -> Option<Placed> {
         builder.object(node, "the lrp", shape::LRP, &["process_guid", "domain", "action"], "");
     let counts = value.as_ref().is_some_and(|value| value.get("instances").is_some());
     let lrp: DesiredLrp = builder.finish(node, value?)?;
-    let mut texts = validate::desired(&lrp);
-    texts.extend(validate::unsupported_in_desired(&lrp));
-    builder.place(node, texts);
+    builder.place(node, validate::desired(&lrp));
     let span = builder.span("process_guid", node);
     Some(Placed { document: Document::Lrp { lrp: Box::new(lrp), counts }, span })
 }
@@ -158,9 +156,7 @@ fn read_task(reader: &mut Reader, node: &Node<'_>) -> Option<Placed> {
     if !is_named {
         checked.task_guid = "drawn-later".into();
     }
-    let mut texts = validate::task(&checked);
-    texts.extend(validate::unsupported_in_task(&task));
-    builder.place(node, texts);
+    builder.place(node, validate::task(&checked));
     let span = builder.span("task_guid", node);
     Some(Placed { document: Document::Task(Box::new(task)), span })
 }

@@ -18,10 +18,14 @@ pub(super) const LRP: &[&str] = &[
     "memory_mb",
     "disk_mb",
     "max_pids",
+    "cpu_millis",
+    "log_rate",
     "placement_tags",
     "setup",
     "action",
     "monitor",
+    "check",
+    "readiness",
     "start_timeout_ms",
     "stop_grace_ms",
     "env",
@@ -43,6 +47,8 @@ pub(super) const TASK: &[&str] = &[
     "memory_mb",
     "disk_mb",
     "max_pids",
+    "cpu_millis",
+    "log_rate",
     "placement_tags",
     "env",
     "action",
@@ -81,6 +87,7 @@ const ACTION_NAMES: &[&str] = &[
     "emit_progress",
 ];
 const VARIABLE: &[&str] = &["name", "value"];
+const CHECK: &[&str] = &["http", "tcp", "every_ms", "timeout_ms"];
 
 /// What a value looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,10 +97,16 @@ enum Shape {
     Whole {
         most: i64,
     },
+    Port,
     Ports,
     Env,
     Action,
     Actions,
+    /// A mapping with these keys, of which some must be there.
+    Fields {
+        keys: Keys,
+        needed: Keys,
+    },
     /// A mapping of anything.
     Free,
     /// The board's own: it may stand there and counts for nothing.
@@ -104,10 +117,18 @@ enum Shape {
 fn shape(key: &str) -> Shape {
     const SMALL: i64 = u32::MAX as i64;
     match key {
-        "instances" | "memory_mb" | "disk_mb" | "max_pids" => Shape::Whole { most: SMALL },
-        "start_timeout_ms" | "stop_grace_ms" | "timeout_ms" => Shape::Whole { most: i64::MAX },
+        "instances" | "memory_mb" | "disk_mb" | "max_pids" | "cpu_millis" => {
+            Shape::Whole { most: SMALL }
+        }
+        "start_timeout_ms" | "stop_grace_ms" | "timeout_ms" | "every_ms" | "log_rate" => {
+            Shape::Whole { most: i64::MAX }
+        }
         "args" | "placement_tags" => Shape::Texts,
+        "port" => Shape::Port,
         "ports" => Shape::Ports,
+        "check" | "readiness" => Shape::Fields { keys: CHECK, needed: &[] },
+        "http" => Shape::Fields { keys: &["port", "path"], needed: &["port"] },
+        "tcp" => Shape::Fields { keys: &["port"], needed: &["port"] },
         "env" => Shape::Env,
         "action" | "setup" | "monitor" => Shape::Action,
         "actions" => Shape::Actions,
@@ -122,12 +143,14 @@ fn shape(key: &str) -> Shape {
 fn stand_in(key: &str) -> Json {
     let action = || serde_json::json!({"run": {"path": "missing"}});
     match shape(key) {
+        // A URL, and a relative path as well.
+        Shape::Text if matches!(key, "from" | "to") => "http://missing".into(),
         Shape::Text => "missing".into(),
-        Shape::Whole { .. } => 1.into(),
+        Shape::Whole { .. } | Shape::Port => 1.into(),
         Shape::Action => action(),
         Shape::Actions => Json::Array(vec![action()]),
         Shape::Texts | Shape::Ports | Shape::Env => Json::Array(Vec::new()),
-        Shape::Free | Shape::Ignored => Json::Object(Map::new()),
+        Shape::Fields { .. } | Shape::Free | Shape::Ignored => Json::Object(Map::new()),
     }
 }
 
@@ -145,8 +168,13 @@ impl<'r> Builder<'r> {
         Self { reader, spans: BTreeMap::new(), before }
     }
 
+    /// How many problems there are so far.
+    fn told(&self) -> usize {
+        self.reader.problems.len() + self.reader.errors_left_out
+    }
+
     fn is_bad(&self) -> bool {
-        self.reader.problems.len() + self.reader.errors_left_out > self.before
+        self.told() > self.before
     }
 
     /// The typed form. What is wrong already was left out, so that the rest can be judged too.
@@ -201,12 +229,16 @@ impl<'r> Builder<'r> {
             Shape::Texts => self.list(node, &what, path, |this, item, _| {
                 this.reader.text(item, &what).map(Json::from)
             }),
-            Shape::Ports => self.list(node, &what, path, |this, item, _| {
-                this.reader.whole(item, "a port", 1..=65_535).map(Json::from)
-            }),
+            Shape::Port => self.port(node),
+            Shape::Ports => self.list(node, &what, path, |this, item, _| this.port(item)),
             Shape::Env => self.env(node, path),
             Shape::Action => self.action(node, path),
             Shape::Actions => self.list(node, &what, path, Self::action),
+            Shape::Fields { keys, needed } => {
+                let told = self.told();
+                // Of something with a fault in it nothing more can be said.
+                self.object(node, &what, keys, needed, path).filter(|_| self.told() == told)
+            }
             Shape::Free => {
                 if matches!(node.value, Value::Map(_)) {
                     return Some(plain(node));
@@ -218,6 +250,10 @@ impl<'r> Builder<'r> {
             }
             Shape::Ignored => None,
         }
+    }
+
+    fn port(&mut self, node: &Node<'_>) -> Option<Json> {
+        self.reader.whole(node, "a port", 1..=65_535).map(Json::from)
     }
 
     fn list(

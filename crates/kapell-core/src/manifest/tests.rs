@@ -89,7 +89,6 @@ a: b
         "14:15: process_guid: must be 1 to 200 letters, digits, `-` or `_`, not `ok!`",
         "15:9: domain: must be 1 to 200 bytes of printable text without `/`, not ``",
         "16:9: rootfs: must be a URL with a scheme such as `oci:///path` or `docker:///image`, not `nowhere`",
-        "16:9: rootfs: only the process driver is there; leave rootfs out",
         "17:22: action.run.path: must not be empty",
         "19:1: the task has no `domain` (add `domain: …`)",
         "20:9: an action must be a mapping, not a single value (write `key: value` lines; keys are run, download, upload, timeout, try, parallel, serial, codependent, emit_progress)",
@@ -117,7 +116,6 @@ action:
           - run:
 ";
     let want = [
-        "4:3: action: `timeout` cannot be run by cells yet; use `run`",
         "10:13: an action must have exactly one name (for several, use `serial: {actions: […]}`)",
         "11:13: `run` says nothing (its keys are path, args, dir, env, user)",
     ];
@@ -152,4 +150,78 @@ fn differences_are_named_but_not_those_of_the_board() {
     other.version = 9;
     assert_eq!(differences(&one, &other), ["action", "annotation"]);
     assert_eq!(differences(&one, &one), [""; 0]);
+}
+
+#[test]
+fn checks_and_limits_are_read() {
+    let text = "\
+kind: lrp
+process_guid: web
+domain: d
+ports: [8080]
+cpu_millis: 500
+log_rate: 65536
+check: {http: {port: 8080, path: /health}, every_ms: 5000, timeout_ms: 1000}
+readiness: {tcp: {port: 8080}}
+action: {run: {path: x}}
+---
+kind: task
+domain: d
+cpu_millis: 250
+log_rate: 1
+action: {download: {from: 'https://host/x', to: x}}
+";
+    let mut documents = read(text.as_bytes()).unwrap();
+    let Document::Task(task) = documents.remove(1).document else { panic!("no task") };
+    assert_eq!((task.cpu_millis, task.log_rate), (250, 1));
+    let Document::Lrp { lrp, .. } = documents.remove(0).document else { panic!("no lrp") };
+    assert_eq!((lrp.cpu_millis, lrp.log_rate), (500, 65_536));
+    let check = lrp.check.unwrap();
+    let http = check.http.unwrap();
+    assert_eq!((http.port, http.path.as_str()), (8080, "/health"));
+    assert_eq!((check.every_ms, check.timeout_ms), (5_000, 1_000));
+    assert_eq!(lrp.readiness.unwrap().tcp.unwrap().port, 8080);
+}
+
+#[test]
+fn a_fault_in_a_check_is_told_once_and_where_it_is() {
+    let text = "\
+kind: lrp
+process_guid: web
+domain: d
+ports: [8080]
+check: {http: {path: /}}
+readiness: {tcp: {port: 70000}, evry_ms: 5}
+action: {download: {to: x}}
+---
+kind: lrp
+process_guid: web
+domain: d
+ports: [8080]
+check: {http: {port: 80, path: x}}
+readiness: {}
+monitor: {run: {path: x}}
+action: {run: {path: x}}
+---
+kind: task
+domain: d
+check: {tcp: {port: 1}}
+monitor: {run: {path: x}}
+action: {upload: {from: /x, to: x}}
+";
+    let want = [
+        "5:15: `http` has no `port` (add `port: …`)",
+        "6:25: a port must be a whole number, not `70000` (write a number from 1 to 65535)",
+        "6:33: unknown key `evry_ms` in `readiness` (did you mean `every_ms`?)",
+        "7:20: `download` has no `from` (add `from: …`)",
+        "13:8: check: cannot stand beside `monitor`; leave one of them out",
+        "13:22: check.http.port: must be one of `ports`, not 80",
+        "13:32: check.http.path: must begin with `/` and have no spaces, not `x`",
+        "14:12: readiness: must have exactly one of `http` and `tcp`",
+        "20:1: unknown key `check` in the task (known keys are kind, task_guid, domain, rootfs, memory_mb, disk_mb, max_pids, cpu_millis, log_rate, placement_tags, env, action, result_file, completion_callback_url, annotation)",
+        "21:1: unknown key `monitor` in the task (known keys are kind, task_guid, domain, rootfs, memory_mb, disk_mb, max_pids, cpu_millis, log_rate, placement_tags, env, action, result_file, completion_callback_url, annotation)",
+        "22:25: action.upload.from: must be a relative path without `..`, not `/x`",
+        "22:33: action.upload.to: must be a URL such as `https://host/path`, not `x`",
+    ];
+    assert_eq!(problems(text), want);
 }

@@ -56,14 +56,22 @@ impl State {
     }
 }
 
+/// What kind of end a container had: of failed and stopped it is never both.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Ending {
+    /// It was done.
+    #[default]
+    Done,
+    /// Why it failed.
+    Failed(String),
+    /// It was told to stop, which is no failure.
+    Stopped,
+}
+
 /// How a container ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunResult {
-    pub failed: bool,
-    /// Empty unless it failed.
-    pub failure_reason: String,
-    /// It was told to stop, which is no failure.
-    pub stopped: bool,
+    pub ending: Ending,
     /// What its program returned, if it ended by itself.
     pub exit_code: Option<i32>,
     /// What a task leaves behind.
@@ -72,11 +80,33 @@ pub struct RunResult {
 
 impl RunResult {
     pub fn failed(reason: impl Into<String>) -> Self {
-        Self { failed: true, failure_reason: reason.into(), ..Self::default() }
+        Self { ending: Ending::Failed(reason.into()), ..Self::default() }
     }
 
     pub fn stopped() -> Self {
-        Self { stopped: true, ..Self::default() }
+        Self { ending: Ending::Stopped, ..Self::default() }
+    }
+
+    pub const fn is_failed(&self) -> bool {
+        match self.ending {
+            Ending::Failed(_) => true,
+            Ending::Done | Ending::Stopped => false,
+        }
+    }
+
+    pub const fn is_stopped(&self) -> bool {
+        match self.ending {
+            Ending::Stopped => true,
+            Ending::Done | Ending::Failed(_) => false,
+        }
+    }
+
+    /// Empty unless it failed.
+    pub fn failure_reason(&self) -> &str {
+        match &self.ending {
+            Ending::Failed(reason) => reason,
+            Ending::Done | Ending::Stopped => "",
+        }
     }
 }
 

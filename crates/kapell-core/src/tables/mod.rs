@@ -2,6 +2,7 @@
 //!
 //! The pages lie in `docs/tables`. A test compares them; `cargo xtask tables` writes them anew.
 
+mod access;
 mod board;
 mod machines;
 mod placement;
@@ -36,6 +37,7 @@ pub fn pages() -> Vec<Page> {
         board::convergence(),
         board::crashes(),
         placement::errors(),
+        access::roles(),
         timers::page(),
     ];
     pages.push(index(&pages));

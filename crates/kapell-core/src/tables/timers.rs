@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{Page, table};
-use crate::board::Settings;
+use crate::access::CERTIFICATE_LIFE;
+use crate::board::{Check, Settings};
+use crate::recipe::Wait;
 
 /// A time that can be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +20,7 @@ const fn timer(key: &'static str, usual: Duration, about: &'static str) -> Timer
     Timer { key, usual, about }
 }
 
-/// Every timer of the board and of a cell.
+/// Every timer of the board, of hosts and of a cell.
 pub fn timers() -> Vec<Timer> {
     let board = Settings::default();
     let mut all = vec![
@@ -68,6 +70,11 @@ pub fn timers() -> Vec<Timer> {
             board.crash_reset,
             "Having run for so long, the crashes of an instance are forgotten.",
         ),
+        timer(
+            "certificate_life",
+            CERTIFICATE_LIFE,
+            "How long a certificate of a host or a cell counts; the next one is made when two thirds of it are over.",
+        ),
     ];
     all.extend(OF_CELLS);
     all
@@ -104,6 +111,21 @@ pub(super) fn page() -> Page {
         .map(|timer| [format!("`{}`", timer.key), short(timer.usual), timer.about.to_owned()]);
     text.push_str(&table(["setting", "usual", "what it is"], rows));
     let counts = [
+        (
+            "first checks",
+            short(Wait::USUAL.first),
+            "How often an instance is checked until it is healthy, and one that is not ready.",
+        ),
+        (
+            "later checks",
+            short(Wait::USUAL.then),
+            "How often an instance that is healthy is checked, where `every_ms` says nothing.",
+        ),
+        (
+            "answer to a check",
+            short(Check::USUAL_TIMEOUT),
+            "How long `http` and `tcp` checks wait, where `timeout_ms` says nothing.",
+        ),
         (
             "restarts at once",
             settings.immediate_restarts.to_string(),

@@ -8,7 +8,7 @@ use crate::yaml::{Node, Value};
 
 pub(super) const EXECUTOR_KEYS: &[&str] = &["type", "config"];
 pub(super) const CONFIG_KEYS: &[&str] =
-    &["domain", "memory_mb", "disk_mb", "max_pids", "rootfs", "placement_tags"];
+    &["domain", "memory_mb", "disk_mb", "max_pids", "cpu_millis", "rootfs", "placement_tags"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
@@ -60,6 +60,7 @@ fn read_config(reader: &mut Reader, node: &Node<'_>) -> OnCell {
     wanted.memory_mb = amount(reader, &fields, "memory_mb");
     wanted.disk_mb = amount(reader, &fields, "disk_mb");
     wanted.max_pids = amount(reader, &fields, "max_pids");
+    wanted.cpu_millis = amount(reader, &fields, "cpu_millis");
     if let Some(node) = fields.get("rootfs")
         && let Some(text) = reader.full_text(node, "rootfs")
     {

@@ -53,6 +53,7 @@ pub struct OnCell {
     pub memory_mb: u32,
     pub disk_mb: u32,
     pub max_pids: u32,
+    pub cpu_millis: u32,
     pub rootfs: Option<String>,
     pub placement_tags: Vec<String>,
 }
@@ -64,6 +65,7 @@ impl Default for OnCell {
             memory_mb: 0,
             disk_mb: 0,
             max_pids: 0,
+            cpu_millis: 0,
             rootfs: None,
             placement_tags: Vec::new(),
         }

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_api::v1::{ReportAnswer, Welcome};
+use kapell_backend::containers::Error;
 use kapell_core::board::request::Report;
-use kapell_core::rep::container::State;
+use kapell_core::rep::container::RunResult;
 use kapell_core::seams::Moment;
-use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use super::entry::Entry;
 use super::evacuation::Evacuation;
-use super::job::{self, Done};
+use super::job::Done;
+use super::lead::Lead;
+use super::leaders::Leaders;
 use super::rep::{Effect, Read, Rep, Told};
+use super::self_test::SelfTest;
 use super::timers::{PollTimer, PresenceTimer, Standing};
 use super::{End, Shared};
 use crate::link::{CELL_ID_IN_USE, LinkError};
@@ -27,25 +29,25 @@ const LONG: Duration = Duration::from_secs(3600);
 pub(super) struct Actor {
     pub(super) shared: Arc<Shared>,
     pub(super) jobs: JoinSet<Done>,
-    turns: Arc<Semaphore>,
+    pub(super) leaders: Leaders,
     waiting: VecDeque<Told>,
     calls: usize,
-    starting: usize,
     pub(super) polling: bool,
     pub(super) poll: PollTimer,
     presence: PresenceTimer,
     prune_due: Moment,
     pub(super) evacuation: Evacuation,
+    pub(super) self_test: SelfTest,
     /// Until when to wait for what is under way.
     end_by: Option<Moment>,
 }
 
 impl Actor {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, found: Vec<Lead>) -> Self {
         let now = shared.clock.now();
         let settings = &shared.settings;
         Self {
-            turns: Arc::new(Semaphore::new(settings.starts.max(1))),
+            leaders: Leaders::new(found),
             poll: PollTimer::new(now, settings),
             presence: PresenceTimer::new(now, settings),
             prune_due: now,
@@ -53,16 +55,16 @@ impl Actor {
             jobs: JoinSet::new(),
             waiting: VecDeque::new(),
             calls: 0,
-            starting: 0,
             polling: false,
             evacuation: Evacuation::default(),
+            self_test: SelfTest::new(now),
             end_by: None,
         }
     }
 
     pub(super) async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
-        self.watch_found();
+        self.lead_found();
         loop {
             self.act();
             if self.is_over() {
@@ -71,10 +73,16 @@ impl Actor {
             let rest = self.next_due().since(shared.clock.now());
             tokio::select! {
                 biased;
+                Some((guid, news)) = self.leaders.next() => {
+                    self.hear(&guid, news);
+                    self.hear_all();
+                }
                 Some(done) = self.jobs.join_next() => {
+                    self.hear_all();
                     self.done(done);
                     // What is ready together is reported together.
                     while let Some(done) = self.jobs.try_join_next() {
+                        self.hear_all();
                         self.done(done);
                     }
                 }
@@ -83,20 +91,6 @@ impl Actor {
             }
         }
         self.say_goodbye().await;
-    }
-
-    /// Waits for the end of whatever an earlier agent has left.
-    fn watch_found(&mut self) {
-        let runs = |entry: &Entry| entry.life.state() == State::Running;
-        let tags: Vec<_> = {
-            let rep = self.shared.rep();
-            let running = rep.executor.entries().filter(|(_, entry)| runs(entry));
-            running.map(|(_, entry)| entry.tag.clone()).collect()
-        };
-        for tag in tags {
-            let containers = Arc::clone(&self.shared.containers);
-            self.jobs.spawn(job::watch(containers, tag));
-        }
     }
 
     /// Does all that is due.
@@ -119,6 +113,7 @@ impl Actor {
         }
         self.send_reports();
         self.poll_if_due(&mut rep, now);
+        self.test_if_due(&mut rep, now);
         self.present_if_due(&rep, now);
         self.prune_if_due(&rep, now);
     }
@@ -126,22 +121,15 @@ impl Actor {
     fn perform(&mut self, effect: Effect) {
         let containers = Arc::clone(&self.shared.containers);
         match effect {
-            Effect::Start(work) => {
-                self.starting += 1;
-                let turns = Arc::clone(&self.turns);
-                let settings = Arc::clone(&self.shared.settings);
-                let cell_id = self.shared.id.clone();
-                self.jobs.spawn(job::start(containers, turns, *work, cell_id, settings));
-            }
-            Effect::Stop(guid) => {
-                self.jobs.spawn(async move {
-                    let outcome = containers.stop(guid.as_str()).await;
-                    Done::Stopped(guid, outcome)
-                });
-            }
+            Effect::Start(tag) => self.lead(tag),
+            Effect::Stop(guid) => self.leaders.stop(&guid),
             Effect::Delete(guid) => {
+                let tools = Arc::clone(&self.shared.tools);
                 self.jobs.spawn(async move {
                     let outcome = containers.delete(guid.as_str()).await;
+                    if matches!(outcome, Ok(()) | Err(Error::Unknown(_))) {
+                        tools.notes.remove(&guid);
+                    }
                     Done::Deleted(guid, outcome)
                 });
             }
@@ -247,18 +235,19 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         let mut rep = shared.rep();
         match done {
-            Ok(Done::Started(tag, outcome)) => {
-                self.starting -= 1;
-                let runs = outcome.is_ok();
-                rep.started(&tag.instance_guid, outcome);
-                if runs {
-                    self.jobs.spawn(job::watch(Arc::clone(&self.shared.containers), *tag));
-                }
+            Ok(Done::Ended(guid, result)) => {
+                self.leaders.ended(&guid);
+                rep.ended(&guid, result);
             }
-            Ok(Done::Ended(guid, result)) => rep.ended(&guid, result),
-            Ok(Done::Stopped(_, Ok(())) | Done::Pruned) => {}
-            Ok(Done::Stopped(guid, Err(error))) => rep.stop_failed(&guid, &error),
-            Ok(Done::Deleted(guid, outcome)) => rep.deleted(&guid, outcome),
+            Ok(Done::Pruned) => {}
+            Ok(Done::SelfTested(port, outcome)) => self.self_tested(&mut rep, port, &outcome),
+            Ok(Done::Deleted(guid, outcome)) => {
+                if outcome.is_ok() {
+                    // Whoever leads it finds nothing to lead any more.
+                    self.leaders.stop(&guid);
+                }
+                rep.deleted(&guid, outcome);
+            }
             Ok(Done::Killed(guid, outcome)) => rep.was_killed(&guid, &outcome),
             Ok(Done::Reported(told, answers)) => self.reported(&mut rep, &told, answers),
             Ok(Done::Polled(asked, records)) => {
@@ -290,7 +279,12 @@ impl Actor {
                 }
                 self.evacuation.has_left(outcome.is_ok(), self.shared.clock.now(), &self.shared);
             }
-            Err(error) => tracing::error!(%error, "a job of the cell broke down"),
+            Err(error) => {
+                tracing::error!(%error, "a job of the cell broke down");
+                if let Some(guid) = self.leaders.broke_down(error.id()) {
+                    rep.ended(&guid, RunResult::failed("the agent could not go on with it"));
+                }
+            }
         }
     }
 
@@ -368,7 +362,7 @@ impl Actor {
         let settled = self.is_quiet()
             && match rep.end {
                 Some(End::StopWork) => rep.executor.is_empty(),
-                Some(End::LeaveRunning) | None => self.starting == 0,
+                Some(End::LeaveRunning) | None => self.leaders.have_begun(),
             };
         settled || self.shared.clock.now() >= end_by
     }
@@ -396,7 +390,8 @@ impl Actor {
         let presence = (!silent).then_some(self.presence.due);
         let evacuation = self.evacuation.due(&rep);
         let work = [rep.executor.next_expiry(), rep.next_overdue()];
-        [poll, presence, evacuation, Some(self.prune_due), self.end_by]
+        let test = self.self_test.due().filter(|_| rep.end.is_none());
+        [poll, presence, evacuation, test, Some(self.prune_due), self.end_by]
             .into_iter()
             .chain(work)
             .flatten()

@@ -1,13 +1,13 @@
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use kapell_core::board::reasons;
 use kapell_core::board::request::Report;
 use kapell_core::rep::Action;
-use kapell_core::rep::container::{Life, RunResult, State};
+use kapell_core::rep::container::{Ending, Life, RunResult, State};
 
 use super::LogOf as Key;
 use super::judge::Known;
-use super::launch::Launch;
 use super::tag::Tag;
 
 /// What is under way for a container. Until it is over, nothing else is decided.
@@ -21,10 +21,8 @@ pub(super) enum Busy {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Entry {
-    pub(super) tag: Tag,
+    pub(super) tag: Arc<Tag>,
     pub(super) life: Life,
-    /// What is to be run; none once it was started.
-    pub(super) launch: Option<Launch>,
     /// What the board is believed to have; none until it was asked.
     pub(super) known: Option<Known>,
     /// What is still to be done of what was decided last.
@@ -38,8 +36,14 @@ pub(super) struct Entry {
     pub(super) doomed: bool,
     /// The driver has deleted it, and there is more to do about its records.
     pub(super) gone: bool,
-    /// The driver was told to stop it.
+    /// It was told to stop.
     pub(super) stop_sent: bool,
+    /// Why it is being stopped, if it is not well.
+    pub(super) unhealthy: Option<String>,
+    /// Whether it is ready, once that is known.
+    pub(super) ready: Option<bool>,
+    /// What the board was told of that.
+    pub(super) ready_told: Option<bool>,
     /// It did not stop in time, and is ended by force.
     pub(super) killed: bool,
     /// The steps go on whatever the board answers.
@@ -53,11 +57,10 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(tag: Tag, life: Life) -> Self {
+    pub(super) fn new(tag: Arc<Tag>, life: Life) -> Self {
         Self {
             tag,
             life,
-            launch: None,
             known: None,
             steps: VecDeque::new(),
             busy: None,
@@ -66,6 +69,9 @@ impl Entry {
             doomed: false,
             gone: false,
             stop_sent: false,
+            unhealthy: None,
+            ready: None,
+            ready_told: None,
             killed: false,
             forced: false,
             refusals: 0,
@@ -100,11 +106,12 @@ impl Entry {
             Action::Claim => Some(Report::Claim { key, instance_guid, incarnation }),
             Action::MarkRunning => {
                 let net = self.tag.net();
-                Some(Report::Running { key, instance_guid, domain, incarnation, net })
+                let ready = self.ready.unwrap_or(false);
+                Some(Report::Running { key, instance_guid, domain, incarnation, net, ready })
             }
             Action::NoteCrash => {
-                let reason = self.life.result().map(|result| result.failure_reason.clone());
-                let reason = reason.unwrap_or_default();
+                let result = self.life.result();
+                let reason = result.map(RunResult::failure_reason).unwrap_or_default().to_owned();
                 Some(Report::Crashed { key, instance_guid, domain, incarnation, reason })
             }
             Action::DropRecord => Some(Report::Remove { key, instance_guid }),
@@ -131,15 +138,15 @@ impl Entry {
                 let result = self.life.result().cloned();
                 let result =
                     result.unwrap_or_else(|| RunResult::failed(reasons::STOPPED_BEFORE_START));
-                let failure_reason = if result.stopped {
-                    reasons::STOPPED_BEFORE_END.to_owned()
-                } else {
-                    result.failure_reason
+                let (failed, failure_reason) = match result.ending {
+                    Ending::Done => (false, String::new()),
+                    Ending::Failed(reason) => (true, reason),
+                    Ending::Stopped => (true, reasons::STOPPED_BEFORE_END.to_owned()),
                 };
                 Some(Report::CompleteTask {
                     task_guid,
                     instance_guid,
-                    failed: result.failed || result.stopped,
+                    failed,
                     failure_reason,
                     result: result.result,
                     exit_code: result.exit_code,

@@ -1,5 +1,4 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +11,12 @@ use kapell_core::seams::{Clock, Ids, Moment};
 use super::LogOf as Key;
 use super::entry::Entry;
 use super::judge::Known;
-use super::launch::Launch;
 use super::logs::Logs;
 use super::ports::Ports;
 use super::settings::CellSettings;
 use super::slots::Slots;
 use super::tag::Tag;
+use super::wanted::Wanted;
 
 /// What a cell has in containers, and what is left for more.
 #[derive(Debug)]
@@ -30,6 +29,9 @@ pub(super) struct Executor {
     address: String,
     capacity: Resources,
     used: Resources,
+    used_cpu_millis: u32,
+    /// Of what kinds a rootfs may be.
+    rootfs_schemes: Vec<String>,
     ports: Ports,
     users: Option<Slots>,
     entries: BTreeMap<InstanceGuid, Entry>,
@@ -38,18 +40,12 @@ pub(super) struct Executor {
     reservations: VecDeque<(Moment, InstanceGuid)>,
 }
 
-/// What every container is made from.
-struct Wanted {
-    key: Key,
-    instance_guid: InstanceGuid,
-    domain: kapell_core::board::Domain,
-    incarnation: Option<u64>,
-    memory_mb: u32,
-    disk_mb: u32,
-    ports: Vec<u16>,
-    rootfs: Option<String>,
-    result_file: String,
-    launch: Launch,
+/// How a container stands that an earlier agent has left.
+#[derive(Debug)]
+pub(super) enum Stand {
+    Starting,
+    Running,
+    Completed(RunResult),
 }
 
 impl Executor {
@@ -58,7 +54,7 @@ impl Executor {
         (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>),
         logs: Logs,
         address: String,
-        capacity: Resources,
+        (capacity, rootfs_schemes): (Resources, Vec<String>),
     ) -> Self {
         Self {
             cell_id,
@@ -71,6 +67,8 @@ impl Executor {
             address,
             capacity,
             used: Resources::default(),
+            used_cpu_millis: 0,
+            rootfs_schemes,
             entries: BTreeMap::new(),
             by_key: BTreeMap::new(),
             reservations: VecDeque::new(),
@@ -80,38 +78,14 @@ impl Executor {
     pub(super) fn reserve_lrp(&mut self, work: LrpWork) -> Result<InstanceGuid, String> {
         let key = LrpKey { process_guid: work.desired.process_guid.clone(), index: work.index };
         let key_is_valid = key.process_guid.is_valid();
-        let desired = &work.desired;
-        let wanted = Wanted {
-            key: Key::Lrp(key),
-            instance_guid: InstanceGuid::drawn(self.ids.draw(), self.ids.draw()),
-            domain: desired.domain.clone(),
-            incarnation: Some(desired.incarnation),
-            memory_mb: desired.memory_mb,
-            disk_mb: desired.disk_mb,
-            ports: desired.ports.clone(),
-            rootfs: desired.rootfs.clone(),
-            result_file: String::new(),
-            launch: Launch::of_lrp(work, &self.settings),
-        };
+        let guid = InstanceGuid::drawn(self.ids.draw(), self.ids.draw());
+        let wanted = Wanted::of_lrp(work.desired, key, guid, &self.settings);
         self.reserve(wanted, key_is_valid)
     }
 
     pub(super) fn reserve_task(&mut self, work: TaskWork) -> Result<InstanceGuid, String> {
-        let definition = &work.definition;
-        let key_is_valid = definition.task_guid.is_valid() && work.instance_guid.is_valid();
-        let wanted = Wanted {
-            key: Key::Task(definition.task_guid.clone()),
-            instance_guid: work.instance_guid.clone(),
-            domain: definition.domain.clone(),
-            incarnation: None,
-            memory_mb: definition.memory_mb,
-            disk_mb: definition.disk_mb,
-            ports: Vec::new(),
-            rootfs: definition.rootfs.clone(),
-            result_file: definition.result_file.clone(),
-            launch: Launch::of_task(work, &self.settings),
-        };
-        self.reserve(wanted, key_is_valid)
+        let key_is_valid = work.definition.task_guid.is_valid() && work.instance_guid.is_valid();
+        self.reserve(Wanted::of_task(work, &self.settings), key_is_valid)
     }
 
     fn reserve(&mut self, wanted: Wanted, key_is_valid: bool) -> Result<InstanceGuid, String> {
@@ -119,31 +93,42 @@ impl Executor {
             return Err("its guid may only have letters, digits, `-` and `_`".to_owned());
         }
         if let Some(rootfs) = &wanted.rootfs {
-            return Err(format!("this cell cannot run the rootfs `{rootfs}`: leave it out"));
+            let scheme = rootfs.split_once(':').map_or("", |(scheme, _)| scheme);
+            if !self.rootfs_schemes.iter().any(|known| known == scheme) {
+                let known = self.rootfs_schemes.join(", ");
+                let known = if known.is_empty() { "none" } else { &known };
+                return Err(format!(
+                    "this cell cannot run the rootfs `{rootfs}`: it knows {known}"
+                ));
+            }
         }
         if self.entries.contains_key(&wanted.instance_guid) || self.is_live(&wanted.key) {
             return Err("this cell has a container for it already".to_owned());
         }
-        let lacking = self.lacking(wanted.memory_mb, wanted.disk_mb);
+        let lacking = self.lacking(wanted.memory_mb, wanted.disk_mb, wanted.cpu_millis);
         if !lacking.is_empty() {
             return Err(format!("insufficient resources: {}", lacking.join(", ")));
         }
-        let tag = self.tag(&wanted)?;
+        let guid = wanted.instance_guid.clone();
+        let tag = self.tag(wanted)?;
         let known = Known::reserved(&tag.key);
-        let mut entry = Entry::new(tag, Life::reserved(self.clock.now()));
-        entry.launch = Some(wanted.launch);
+        let mut entry = Entry::new(Arc::new(tag), Life::reserved(self.clock.now()));
         entry.known = Some(known);
         let expiry = self.clock.now().after(self.settings.reservation);
-        self.reservations.push_back((expiry, wanted.instance_guid.clone()));
+        self.reservations.push_back((expiry, guid.clone()));
         self.insert(entry);
-        Ok(wanted.instance_guid)
+        Ok(guid)
     }
 
-    fn lacking(&self, memory_mb: u32, disk_mb: u32) -> Vec<&'static str> {
+    fn lacking(&self, memory_mb: u32, disk_mb: u32, cpu_millis: u32) -> Vec<&'static str> {
         let left = self.available();
         let mut lacking = Vec::new();
         if left.containers == 0 {
             lacking.push("containers");
+        }
+        let cpu = self.settings.cpu_millis;
+        if cpu.is_some_and(|all| all.saturating_sub(self.used_cpu_millis) < cpu_millis) {
+            lacking.push("cpu");
         }
         if left.disk_mb < disk_mb {
             lacking.push("disk");
@@ -155,35 +140,19 @@ impl Executor {
     }
 
     /// Takes ports and a user for a container.
-    fn tag(&mut self, wanted: &Wanted) -> Result<Tag, String> {
-        let run = wanted.launch.action.as_run();
+    fn tag(&mut self, wanted: Wanted) -> Result<Tag, String> {
         let ports = self.take_ports(&wanted.ports)?;
-        let wants_own = run.is_some_and(|run| run.user.is_none());
-        let uid = match &mut self.users {
-            Some(users) if wants_own => match users.take(|_| true) {
-                Some(uid) => Some(uid),
-                None => {
-                    self.give_back_ports(&ports);
-                    return Err("insufficient resources: users".to_owned());
-                }
-            },
-            Some(_) | None => None,
-        };
-        Ok(Tag {
-            key: wanted.key.clone(),
-            domain: wanted.domain.clone(),
-            instance_guid: wanted.instance_guid.clone(),
-            incarnation: wanted.incarnation,
-            memory_mb: wanted.memory_mb,
-            disk_mb: wanted.disk_mb,
-            address: self.address.clone(),
-            ports,
-            uid,
-            dir: run.and_then(|run| run.dir.as_ref()).map(PathBuf::from),
-            stop_grace_ms: wanted.launch.stop_grace.as_millis().try_into().unwrap_or(u64::MAX),
-            result_file: wanted.result_file.clone(),
-            logs: self.logs.of(&wanted.key, self.clock.wall(), &wanted.instance_guid),
-        })
+        let logs = self.logs.of(&wanted.key, self.clock.wall(), &wanted.instance_guid);
+        let mut tag = wanted.tag(logs, self.address.clone(), ports);
+        let wants_own = tag.plain().is_none_or(|run| run.user.is_none());
+        if let Some(users) = self.users.as_mut().filter(|_| wants_own) {
+            tag.uid = users.take(|_| true);
+            if tag.uid.is_none() {
+                self.give_back_ports(&tag.ports);
+                return Err("insufficient resources: users".to_owned());
+            }
+        }
+        Ok(tag)
     }
 
     fn take_ports(&mut self, wanted: &[u16]) -> Result<Vec<PortMapping>, String> {
@@ -204,17 +173,37 @@ impl Executor {
         }
     }
 
-    /// Takes in a container that an earlier agent has left, and what it came to if it has ended.
-    pub(super) fn adopt(&mut self, tag: Tag, result: Option<RunResult>) {
+    /// A port for a container that is none of these.
+    pub(super) fn lend_port(&mut self) -> Option<u16> {
+        self.ports.take()
+    }
+
+    pub(super) fn take_back_port(&mut self, port: Option<u16>) {
+        if let Some(port) = port {
+            self.ports.give_back(port);
+        }
+    }
+
+    /// Takes in a container that an earlier agent has left.
+    pub(super) fn adopt(&mut self, tag: Arc<Tag>, stand: Stand) {
         for port in &tag.ports {
             self.ports.hold(port.host_port);
         }
         if let (Some(uid), Some(users)) = (tag.uid, &mut self.users) {
             users.hold(uid);
         }
-        let life = Life::found(result, self.clock.now());
+        let now = self.clock.now();
+        let life = match stand {
+            Stand::Starting => starting(now),
+            Stand::Running => Life::found(None, now),
+            Stand::Completed(result) => Life::found(Some(result), now),
+        };
         let used = self.used;
-        self.insert(Entry::new(tag, life));
+        let mut entry = Entry::new(tag, life);
+        // The board knows this of one that has nothing to say about it.
+        entry.ready = entry.tag.readiness.is_none().then_some(true);
+        entry.ready_told = entry.ready;
+        self.insert(entry);
         if self.settings.planted.has(Flaw::CapacityForgotten) {
             self.used = used;
         }
@@ -225,6 +214,7 @@ impl Executor {
         self.used.memory_mb = self.used.memory_mb.saturating_add(used.memory_mb);
         self.used.disk_mb = self.used.disk_mb.saturating_add(used.disk_mb);
         self.used.containers = self.used.containers.saturating_add(used.containers);
+        self.used_cpu_millis = self.used_cpu_millis.saturating_add(entry.tag.cpu_millis);
         let guid = entry.tag.instance_guid.clone();
         self.by_key.entry(entry.tag.key.clone()).or_default().insert(guid.clone());
         self.entries.insert(guid, entry);
@@ -237,6 +227,7 @@ impl Executor {
         self.used.memory_mb = self.used.memory_mb.saturating_sub(used.memory_mb);
         self.used.disk_mb = self.used.disk_mb.saturating_sub(used.disk_mb);
         self.used.containers = self.used.containers.saturating_sub(used.containers);
+        self.used_cpu_millis = self.used_cpu_millis.saturating_sub(entry.tag.cpu_millis);
         self.give_back_ports(&entry.tag.ports);
         if let (Some(uid), Some(users)) = (entry.tag.uid, &mut self.users) {
             users.give_back(uid);
@@ -349,6 +340,17 @@ impl Executor {
     pub(super) fn next_expiry(&self) -> Option<Moment> {
         self.reservations.front().map(|(at, _)| *at)
     }
+}
+
+/// One that is there and does not run yet.
+fn starting(at: Moment) -> Life {
+    let mut life = Life::reserved(at);
+    for step in [State::Initializing, State::Created] {
+        if let Err(error) = life.advance(step, at) {
+            tracing::error!(%error, "a container cannot start");
+        }
+    }
+    life
 }
 
 fn held<K>(key: K, guid: &InstanceGuid, tag: &Tag) -> Held<K> {

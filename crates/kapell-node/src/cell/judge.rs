@@ -6,8 +6,10 @@ use std::fmt;
 use kapell_api::v1::CellRecords;
 use kapell_core::board::reasons;
 use kapell_core::board::request::Report;
-use kapell_core::board::{ActualLrp, CellId, InstanceGuid, InstanceKey, LrpKey, Task, TaskGuid};
-use kapell_core::rep::container::State;
+use kapell_core::board::{
+    ActualLrp, ActualState, CellId, InstanceGuid, InstanceKey, LrpKey, Task, TaskGuid,
+};
+use kapell_core::rep::container::{RunResult, State};
 use kapell_core::rep::evacuation::{Instance, Twin};
 use kapell_core::rep::{Action, Rule, Surprise, evacuation, lrp, task};
 
@@ -58,6 +60,14 @@ impl Known {
         }
     }
 
+    /// Whether the board has an instance that runs here, as such or as one that is to move.
+    pub(super) fn has_running(self) -> bool {
+        match self {
+            Self::Lrp { instance, twin } => instance == Instance::RunningHere || twin == Twin::Here,
+            Self::Task(_) => false,
+        }
+    }
+
     /// What there is once the board has done what a report asks for.
     pub(super) fn after(
         self,
@@ -88,7 +98,9 @@ fn presume(report: &Report, instance: Instance, twin: Twin) -> (Instance, Twin) 
         Report::RemoveEvacuating { .. } => (instance, Twin::Missing),
         Report::Evacuate { .. } => (given_up(instance), Twin::Here),
         Report::Unclaim { .. } => (given_up(instance), twin),
-        Report::StartTask { .. } | Report::CompleteTask { .. } => (instance, twin),
+        Report::Ready { .. } | Report::StartTask { .. } | Report::CompleteTask { .. } => {
+            (instance, twin)
+        }
     }
 }
 
@@ -110,6 +122,7 @@ const fn presume_task(report: &Report, record: task::Record) -> task::Record {
         Report::CompleteTask { .. } => task::Record::CompletedHere,
         Report::Claim { .. }
         | Report::Running { .. }
+        | Report::Ready { .. }
         | Report::Crashed { .. }
         | Report::Remove { .. }
         | Report::RemoveEvacuating { .. }
@@ -181,7 +194,7 @@ fn lrp_container(entry: &Entry) -> lrp::Container {
         State::Initializing | State::Created => lrp::Container::Starting,
         State::Running => lrp::Container::Running,
         State::Completed => {
-            let stopped = entry.life.result().is_some_and(|result| result.stopped);
+            let stopped = entry.life.result().is_some_and(RunResult::is_stopped);
             if stopped { lrp::Container::Stopped } else { lrp::Container::Crashed }
         }
     }
@@ -251,6 +264,14 @@ impl<'a> Found<'a> {
             Key::Task(guid) => Known::Task(task::classify(self.tasks.get(guid).copied(), &us)),
         }
     }
+}
+
+/// What the board has of whether this container is ready, where that can be told.
+pub(super) fn is_ready(found: &Found<'_>, tag: &Tag) -> Option<bool> {
+    let Key::Lrp(key) = &tag.key else { return None };
+    let ours = |record: &&&ActualLrp| record.instance_guid.as_ref() == Some(&tag.instance_guid);
+    let record = found.instances.get(key).filter(ours).or(found.twins.get(key).filter(ours))?;
+    (record.state == ActualState::Running).then(|| record.is_ready())
 }
 
 /// What to report of each record that names this cell, if its container is not there.

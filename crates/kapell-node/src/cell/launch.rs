@@ -1,84 +1,76 @@
 //! From work to what a driver runs.
 
 use std::ops::Range;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
-use kapell_api::v1::{LrpWork, TaskWork};
-use kapell_backend::containers::{Spec, User};
-use kapell_core::board::{Action, CellId, EnvVar};
+use kapell_backend::containers::{Limits, Output, Port, Process, Spec, User};
+use kapell_core::board::{CellId, PortMapping, Run};
 use nix::unistd;
 
 use super::LogOf as Key;
 use super::settings::{CellSettings, OWN_USERS};
 use super::tag::Tag;
 
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What is to be run in a container that is reserved.
-#[derive(Debug, Clone)]
-pub(super) struct Launch {
-    pub(super) action: Action,
-    pub(super) env: Vec<EnvVar>,
-    pub(super) stop_grace: Duration,
+/// Makes ready what a driver needs to make a container.
+pub(super) fn spec(tag: &Tag, sole: bool, settings: &CellSettings) -> Result<Spec, String> {
+    let asked = tag.plain().and_then(|run| run.user.as_deref());
+    let limit = |limit: u32| (limit > 0).then_some(limit);
+    let port = |port: &PortMapping| Port { container: port.container_port, host: port.host_port };
+    Ok(Spec {
+        guid: tag.instance_guid.as_str().to_owned(),
+        tag: tag.encode(),
+        rootfs: tag.rootfs.clone(),
+        user: user(asked, tag.uid, settings)?,
+        limits: Limits {
+            memory_mb: limit(tag.memory_mb),
+            cpu_millis: limit(tag.cpu_millis),
+            pids: limit(tag.max_pids),
+        },
+        ports: tag.ports.iter().map(port).collect(),
+        logs: tag.logs.clone(),
+        log_bytes: settings.log_bytes,
+        log_rate: tag.log_rate,
+        sole,
+    })
 }
 
-impl Launch {
-    pub(super) fn of_lrp(work: LrpWork, settings: &CellSettings) -> Self {
-        let grace = work.desired.stop_grace_ms.map(Duration::from_millis);
-        Self {
-            action: work.desired.action,
-            env: work.desired.env,
-            stop_grace: grace.unwrap_or(settings.stop_grace),
-        }
+/// Makes ready what a driver needs to run a program in a container, whose directory is `own_dir`.
+pub(super) fn process(
+    (tag, cell_id): (&Tag, &CellId),
+    (name, output): (&str, Output),
+    run: &Run,
+    own_dir: &Path,
+    settings: &CellSettings,
+) -> Result<Process, String> {
+    let user = match &run.user {
+        Some(asked) => Some(user(Some(asked), None, settings)?),
+        None => None,
+    };
+    let dir = run.dir.as_ref().map(PathBuf::from);
+    let home = dir.as_deref().unwrap_or(own_dir);
+    let mut env = Environment::default();
+    for variable in tag.env.iter().chain(&run.env) {
+        env.set(variable.name.as_str(), variable.value.as_str());
     }
-
-    pub(super) fn of_task(work: TaskWork, settings: &CellSettings) -> Self {
-        let definition = work.definition;
-        Self { action: definition.action, env: definition.env, stop_grace: settings.stop_grace }
-    }
-
-    /// Whether it names whom to run as, which is to be looked up.
-    pub(super) fn asks_for_user(&self) -> bool {
-        self.action.as_run().is_some_and(|run| run.user.is_some())
-    }
-
-    /// Makes ready what a driver needs. `own_dir` is where it runs if it asks for nothing else.
-    pub(super) fn spec(
-        self,
-        tag: &Tag,
-        cell_id: &CellId,
-        own_dir: PathBuf,
-        settings: &CellSettings,
-    ) -> Result<Spec, String> {
-        let run = self.action.into_run();
-        let run = run.ok_or("this cell can only do `run` actions: use one")?;
-        let user = user(run.user.as_deref(), tag.uid, settings)?;
-        let home = tag.dir.clone().unwrap_or(own_dir);
-        let mut env = Environment::default();
-        for variable in self.env.into_iter().chain(run.env) {
-            env.set(variable.name, variable.value);
-        }
-        env.set_default("PATH", PATH.to_owned());
-        env.set_default("HOME", home.to_string_lossy().into_owned());
-        about(tag, cell_id, &mut env);
-        Ok(Spec {
-            guid: tag.instance_guid.as_str().to_owned(),
-            tag: tag.encode(),
-            path: run.path,
-            args: run.args,
-            env: env.variables,
-            dir: tag.dir.clone(),
-            user,
-            stop_grace: self.stop_grace,
-            logs: tag.logs.clone(),
-            log_bytes: settings.log_bytes,
-        })
-    }
+    env.set_default("PATH", PATH.to_owned());
+    env.set_default("HOME", home.to_string_lossy().into_owned());
+    about(tag, cell_id, settings, &mut env);
+    Ok(Process {
+        name: name.to_owned(),
+        path: run.path.clone(),
+        args: run.args.clone(),
+        env: env.variables,
+        dir,
+        user,
+        stop_grace: tag.stop_grace(),
+        output,
+    })
 }
 
 /// What a container is told of itself.
-fn about(tag: &Tag, cell_id: &CellId, env: &mut Environment) {
+fn about(tag: &Tag, cell_id: &CellId, settings: &CellSettings, env: &mut Environment) {
     let guid = tag.instance_guid.as_str();
     env.set("KAPELL_CELL_ID", cell_id.as_str());
     env.set("KAPELL_INSTANCE_GUID", guid);
@@ -91,11 +83,15 @@ fn about(tag: &Tag, cell_id: &CellId, env: &mut Environment) {
         }
         Key::Task(guid) => env.set("KAPELL_TASK_GUID", guid.as_str()),
     }
+    let listens = |port: &PortMapping| {
+        let port = if settings.own_network { port.container_port } else { port.host_port };
+        port.to_string()
+    };
     if let Some(first) = tag.ports.first() {
-        env.set("PORT", first.host_port.to_string());
+        env.set("PORT", listens(first));
     }
     for port in &tag.ports {
-        env.set(format!("PORT_{}", port.container_port), port.host_port.to_string());
+        env.set(format!("PORT_{}", port.container_port), listens(port));
     }
 }
 

@@ -1,9 +1,11 @@
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use kapell_core::board::InstanceGuid;
+use kapell_core::log::{Frame, LONGEST, Stream};
 use kapell_core::seams::Timestamp;
 
 use super::LogOf as Key;
@@ -41,10 +43,15 @@ impl Logs {
         self.of_key(key).join(format!("{}-{guid}", since.0))
     }
 
+    /// Where what a self-test writes would lie, if it wrote something.
+    pub(super) fn of_self_test(&self) -> PathBuf {
+        self.dir().join("self-test")
+    }
+
     /// Those of all containers of a key, the oldest container first.
     pub(super) fn all_of(&self, key: &Key) -> Vec<PathBuf> {
         let kept = if self.are_kept() { kept(&self.of_key(key)) } else { Vec::new() };
-        kept.into_iter().map(|each| each.path).collect()
+        kept.into_iter().flat_map(|each| parts(each.path)).collect()
     }
 
     fn of_key(&self, key: &Key) -> PathBuf {
@@ -97,6 +104,39 @@ impl Logs {
             // Only one without any index left can be removed so.
             drop(fs::remove_dir(process));
         }
+    }
+}
+
+/// What each program of a container has written, in the order in which they began.
+fn parts(container: PathBuf) -> Vec<PathBuf> {
+    let mut parts: Vec<(Option<SystemTime>, u64, PathBuf)> = directories(&container)
+        .into_iter()
+        .map(|path| {
+            let began = path.metadata().and_then(|about| about.created().or(about.modified()));
+            let name = path.file_name().and_then(|name| name.to_str());
+            let leaf = name.and_then(|name| name.parse().ok()).unwrap_or(0);
+            (began.ok(), leaf, path)
+        })
+        .collect();
+    parts.sort();
+    // Older agents have left the only one there was in the directory itself.
+    let is_log = |entry: fs::DirEntry| entry.path().extension().is_some_and(|it| it == "log");
+    let older = fs::read_dir(&container).is_ok_and(|it| it.flatten().any(is_log));
+    let older = older.then_some(container);
+    older.into_iter().chain(parts.into_iter().map(|(.., path)| path)).collect()
+}
+
+/// Adds a remark of ours to what a container has written. They are few: one file takes them all.
+pub(super) fn say(logs: &Path, at: Timestamp, text: &str) {
+    let dir = logs.join("say");
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.truncate(LONGEST - 1);
+    bytes.push(b'\n');
+    let frame = Frame { stream: Stream::Note, at, bytes }.encode();
+    let append = || File::options().append(true).create(true).open(dir.join("00000001.log"));
+    let said = fs::create_dir_all(&dir).and_then(|()| append()?.write_all(&frame));
+    if let Err(error) = said {
+        tracing::warn!(dir = %dir.display(), %error, "cannot add to the logs of a container");
     }
 }
 

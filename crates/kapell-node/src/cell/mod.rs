@@ -1,18 +1,28 @@
 //! A cell: runs containers, and keeps the board's records of them true.
 
 mod actor;
+mod checkup;
+mod deed;
 mod entry;
 mod evacuation;
+mod examination;
 mod executor;
 mod job;
 mod judge;
 mod launch;
+mod lead;
+mod leaders;
 mod logs;
+mod movement;
+mod notes;
 mod oddity;
 mod outcome;
 mod overdue;
 mod ports;
+mod probes;
+mod progress;
 mod rep;
+mod self_test;
 mod settings;
 mod slots;
 mod start;
@@ -20,6 +30,10 @@ mod tag;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod tools;
+mod transfers;
+mod walk;
+mod wanted;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,11 +49,14 @@ use tokio::sync::{Notify, watch};
 
 use self::logs::Logs;
 use self::rep::{Read, Rep};
+use self::tools::Tools;
 use crate::link::BoardLink;
 
 pub use self::oddity::INCONCEIVABLE;
+pub use self::probes::{LocalProbes, Probes};
 pub use self::settings::{CellSettings, OWN_USERS};
 pub use self::start::{CellRunning, Parts};
+pub use self::transfers::{HttpTransfers, Transfers};
 
 /// A way to ask a cell. Cheap to clone. Whatever bears an older epoch than the highest seen is refused.
 #[derive(Debug, Clone)]
@@ -53,6 +70,7 @@ struct Shared {
     settings: Arc<CellSettings>,
     clock: Arc<dyn Clock>,
     containers: Arc<dyn Containers>,
+    tools: Arc<Tools>,
     board: Arc<dyn BoardLink>,
     logs: Logs,
     /// What it says of itself while all is well.
@@ -213,8 +231,8 @@ impl Cell {
         self.shared.wake.notify_one();
     }
 
-    /// The directories that hold what containers of this one have written, the oldest container
-    /// first; none if nothing is kept. Each holds segments named by growing numbers.
+    /// The directories that hold what containers of this one have written, the oldest container first, and of each
+    /// the program that began first; none if nothing is kept. Each holds segments named by growing numbers.
     pub fn logs(&self, of: &LogOf) -> Vec<PathBuf> {
         self.shared.logs.all_of(of)
     }

@@ -1,10 +1,8 @@
 //! From how a process ended to what that means.
 
-use kapell_backend::containers::Exit;
-use kapell_core::rep::container::RunResult;
+use kapell_backend::containers::{Error, Exit};
+use kapell_core::recipe::Outcome;
 use nix::sys::signal::Signal;
-
-use super::LogOf as Key;
 
 /// Of a result file, so much becomes the result.
 pub(super) const LONGEST_RESULT: u64 = 10 * 1024;
@@ -12,31 +10,29 @@ pub(super) const LONGEST_RESULT: u64 = 10 * 1024;
 const LONGEST_REASON: usize = 1024;
 const CUT: &str = " (truncated)";
 
-/// What the end of a container means. An instance is never done: if nobody stopped it, it crashed.
-pub(super) fn result_of(key: &Key, exit: &Exit) -> RunResult {
-    let failed = match key {
-        Key::Lrp(_) => true,
-        Key::Task(_) => exit.code != Some(0) || exit.trouble.is_some(),
-    };
+/// What the end of a program means for the recipe that it is part of.
+pub(super) fn of_exit(exit: &Exit) -> Outcome {
+    let failed = exit.code != Some(0) || exit.trouble.is_some();
     // As shells tell it.
     let exit_code = exit.code.or_else(|| exit.signal.map(|signal| 128 + signal));
-    if exit.stopped {
-        return RunResult { exit_code, ..RunResult::stopped() };
-    }
-    if !failed {
-        return RunResult { exit_code, ..RunResult::default() };
-    }
-    RunResult { exit_code, ..RunResult::failed(reason(exit)) }
+    Outcome { failure: failed.then(|| reason(exit)), exit_code }
+}
+
+pub(super) fn failed(reason: impl Into<String>) -> Outcome {
+    Outcome { failure: Some(cut(reason.into())), exit_code: None }
 }
 
 /// What people read about it.
 pub(super) fn reason(exit: &Exit) -> String {
-    let what = match (&exit.trouble, exit.code, exit.signal) {
+    let mut what = match (&exit.trouble, exit.code, exit.signal) {
         (Some(trouble), _, _) => trouble.clone(),
         (None, Some(code), _) => format!("Exited with status {code}"),
         (None, None, Some(signal)) => killed_by(signal),
         (None, None, None) => "Ended without a status".to_owned(),
     };
+    if exit.out_of_memory {
+        what.push_str(" (out of memory)");
+    }
     let words = exit.last_words.trim();
     cut(if words.is_empty() { what } else { format!("{what}: {words}") })
 }
@@ -44,6 +40,14 @@ pub(super) fn reason(exit: &Exit) -> String {
 fn killed_by(signal: i32) -> String {
     let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
     format!("Killed by signal {signal} ({name})")
+}
+
+/// An error with what caused it.
+pub(super) fn told(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }
 
 /// Keeps a reason short enough for a record.

@@ -16,6 +16,10 @@ impl Rep {
     /// Notes by when a container that is told to stop must have ended.
     pub(super) fn expect_end(&mut self, guid: &InstanceGuid) {
         let Some(entry) = self.executor.get(guid) else { return };
+        if entry.life.state() == State::Initializing {
+            // What is being made cannot be ended: it is once it is there.
+            return;
+        }
         let grace = Duration::from_millis(entry.tag.stop_grace_ms);
         let by = self.clock.now().after(grace.saturating_add(PATIENCE));
         self.stops.insert((by, guid.clone()));
@@ -35,7 +39,7 @@ impl Rep {
                 return;
             }
             let entry = self.executor.get_mut(&guid);
-            let Some(entry) = entry.filter(|it| it.life.state() == State::Running) else {
+            let Some(entry) = entry.filter(|it| it.stop_sent && it.life.state().is_live()) else {
                 continue;
             };
             tracing::warn!(container = %guid, key = ?entry.tag.key, "a container did not stop in time and is ended by force");

@@ -10,7 +10,7 @@ use kapell_core::board::InstanceGuid;
 use kapell_core::board::request::Report;
 use kapell_core::planted::Flaw;
 use kapell_core::rep::Action;
-use kapell_core::rep::container::{RunResult, State};
+use kapell_core::rep::container::State;
 use kapell_core::seams::{Clock, Moment};
 use kapell_core::seat::Epoch;
 
@@ -19,15 +19,14 @@ use super::LogOf as Key;
 use super::entry::Busy;
 use super::executor::Executor;
 use super::judge::{self, Known};
-use super::launch::Launch;
 use super::oddity;
-use super::outcome;
+use super::progress;
 use super::tag::Tag;
 
 /// What the actor is to do.
 #[derive(Debug)]
 pub(super) enum Effect {
-    Start(Box<(Tag, Launch)>),
+    Start(Arc<Tag>),
     Stop(InstanceGuid),
     Delete(InstanceGuid),
     /// Ends one that was told to stop and did not.
@@ -88,7 +87,7 @@ pub(super) struct Rep {
     /// It ends: it takes no more work.
     pub(super) end: Option<End>,
     /// Containers to look at.
-    due: BTreeSet<InstanceGuid>,
+    pub(super) due: BTreeSet<InstanceGuid>,
     /// Reports under way about containers that are not there.
     orphans: BTreeMap<InstanceGuid, u32>,
     pub(super) effects: Vec<Effect>,
@@ -170,8 +169,8 @@ impl Rep {
                 entry.steps.clear();
                 self.look_at(guid.clone());
             }
-            State::Running => self.send_stop(guid),
-            State::Initializing | State::Created | State::Completed => {}
+            State::Initializing | State::Created | State::Running => self.send_stop(guid),
+            State::Completed => {}
         }
     }
 
@@ -188,67 +187,12 @@ impl Rep {
 
     fn send_stop(&mut self, guid: &InstanceGuid) {
         let Some(entry) = self.executor.get_mut(guid) else { return };
-        if !mem::replace(&mut entry.stop_sent, true) {
+        // One that is being stopped because it is not well is now stopped for another reason.
+        let again = entry.unhealthy.take().is_some();
+        if !mem::replace(&mut entry.stop_sent, true) || again {
             self.effects.push(Effect::Stop(guid.clone()));
             self.expect_end(guid);
         }
-    }
-
-    /// The driver did not take a stop.
-    pub(super) fn stop_failed(&mut self, guid: &InstanceGuid, error: &Error) {
-        tracing::warn!(container = %guid, %error, "cannot stop a container, will try again");
-        if let Some(entry) = self.executor.get_mut(guid) {
-            entry.stop_sent = false;
-        }
-        self.ask(Read::Sooner);
-    }
-
-    /// The program of a container runs, or never will.
-    pub(super) fn started(&mut self, guid: &InstanceGuid, outcome: Result<(), String>) {
-        let now = self.clock.now();
-        let Some(entry) = self.executor.get_mut(guid) else { return };
-        entry.revision += 1;
-        match outcome {
-            Ok(()) => {
-                let life = &mut entry.life;
-                let stepped =
-                    life.advance(State::Created, now).and(life.advance(State::Running, now));
-                if let Err(error) = stepped {
-                    tracing::error!(container = %guid, %error, "a container started twice");
-                    return;
-                }
-                if entry.stop_asked || entry.doomed {
-                    self.send_stop(guid);
-                } else {
-                    self.look_at(guid.clone());
-                }
-            }
-            Err(reason) => {
-                let stopped = entry.stop_asked;
-                let result = if stopped { RunResult::stopped() } else { RunResult::failed(reason) };
-                self.ended(guid, result);
-            }
-        }
-    }
-
-    /// A container has ended.
-    pub(super) fn ended(&mut self, guid: &InstanceGuid, result: RunResult) {
-        let now = self.clock.now();
-        let Some(entry) = self.executor.get_mut(guid) else { return };
-        entry.revision += 1;
-        let result = if entry.killed {
-            if entry.life.state() == State::Completed {
-                return;
-            }
-            RunResult { exit_code: result.exit_code, ..RunResult::stopped() }
-        } else {
-            result
-        };
-        if let Err(error) = entry.life.complete(result, now) {
-            tracing::error!(container = %guid, %error, "a container ended twice");
-            return;
-        }
-        self.look_at(guid.clone());
     }
 
     /// A container is gone, or its driver could not delete it.
@@ -276,7 +220,7 @@ impl Rep {
             self.take_step(guid);
         } else if let Some(entry) = self.executor.remove(guid) {
             let there = self.executor.guids_of(&entry.tag.key);
-            self.effects.push(Effect::Prune(entry.tag.key, there));
+            self.effects.push(Effect::Prune(entry.tag.key.clone(), there));
         }
     }
 
@@ -329,6 +273,7 @@ impl Rep {
         match answer {
             Some(ReportAnswer::Done(record)) => {
                 entry.refusals = 0;
+                entry.ready_told = progress::told_ready(report).or(entry.ready_told);
                 let before = entry.known.unwrap_or_else(|| Known::reserved(&entry.tag.key));
                 let instance = report.instance(&cell_id);
                 let incarnation = entry.tag.incarnation;
@@ -435,6 +380,10 @@ impl Rep {
             if !judgement.steps.is_empty() {
                 tracing::debug!(container = %guid, steps = ?judgement.steps, why = judgement.why, "harmonizing");
             }
+            if judgement.steps.is_empty() {
+                self.tell_ready(guid);
+                return;
+            }
             entry.steps.extend(judgement.steps);
         }
         self.take_step(guid);
@@ -452,16 +401,10 @@ impl Rep {
             return;
         }
         match step {
-            Action::RunContainer => {
-                let Some(launch) = entry.launch.take() else { return };
-                match entry.life.advance(State::Initializing, now) {
-                    Ok(()) => {
-                        let start = Box::new((entry.tag.clone(), launch));
-                        self.effects.push(Effect::Start(start));
-                    }
-                    Err(error) => tracing::error!(container = %guid, %error, "cannot be run"),
-                }
-            }
+            Action::RunContainer => match entry.life.advance(State::Initializing, now) {
+                Ok(()) => self.effects.push(Effect::Start(Arc::clone(&entry.tag))),
+                Err(error) => tracing::error!(container = %guid, %error, "cannot be run"),
+            },
             Action::DeleteContainer => self.delete(guid),
             Action::Claim
             | Action::MarkRunning
@@ -484,12 +427,15 @@ impl Rep {
         match entry.life.state() {
             // There is nothing of it yet.
             State::Reserved => self.is_gone(guid),
-            State::Running if !entry.forced => {
+            State::Created | State::Running if !entry.forced => {
                 entry.doomed = true;
                 self.send_stop(guid);
             }
-            State::Initializing | State::Created => entry.doomed = true,
-            State::Running | State::Completed => {
+            State::Initializing => {
+                entry.doomed = true;
+                self.send_stop(guid);
+            }
+            State::Created | State::Running | State::Completed => {
                 entry.busy = Some(Busy::Deleting);
                 self.effects.push(Effect::Delete(guid.clone()));
             }
@@ -525,12 +471,7 @@ impl Rep {
                 continue;
             }
             entry.known = Some(found.known(&entry.tag, &cell_id));
-            let stop_again = entry.life.state() == State::Running
-                && (entry.stop_asked || entry.doomed)
-                && !entry.stop_sent;
-            if stop_again {
-                self.send_stop(&guid);
-            }
+            entry.ready_told = judge::is_ready(&found, &entry.tag).or(entry.ready_told);
             self.reconcile(&guid, true);
         }
         self.tidy_orphans(records, asked);
@@ -557,10 +498,5 @@ impl Rep {
         for guid in self.executor.guids() {
             self.stop(&guid);
         }
-    }
-
-    /// What a container came to that the driver does not know.
-    pub(super) fn lost(error: &Error) -> RunResult {
-        RunResult::failed(outcome::cut(error.to_string()))
     }
 }

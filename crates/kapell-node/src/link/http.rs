@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_api::client::{Client, Egress, EgressError, Error, Options};
+use kapell_api::identity::{Identity, Subject, Trust};
 use kapell_api::v1::{
     Cancel, CellRecords, RecordsWanted, ReportAnswer, Stop, Welcome, Work, WorkAnswer,
 };
@@ -42,7 +43,9 @@ impl From<Error> for LinkError {
 /// A cell's way to the board, over whichever host leads.
 #[derive(Debug, Clone)]
 pub struct HttpBoard {
-    client: Client,
+    urls: String,
+    options: Options,
+    client: Arc<RwLock<Client>>,
 }
 
 impl HttpBoard {
@@ -50,19 +53,32 @@ impl HttpBoard {
     ///
     /// The cell tries again by itself, so nobody waits here for a leader to be found.
     pub fn new(urls: &str, options: Options) -> Result<Self, Error> {
-        let client = Client::new(urls, Options { patience: Duration::ZERO, ..options })?;
-        Ok(Self { client })
+        let options = Options { patience: Duration::ZERO, ..options };
+        let client = Client::new(urls, options.clone())?;
+        Ok(Self { urls: urls.to_owned(), options, client: Arc::new(RwLock::new(client)) })
+    }
+
+    /// From now on new connections are made: those of before were made with another certificate.
+    pub fn reconnect(&self) -> Result<(), Error> {
+        let client = Client::new(&self.urls, self.options.clone())?;
+        *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
+        Ok(())
+    }
+
+    /// What asks the hosts.
+    pub fn client(&self) -> Client {
+        self.client.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[async_trait]
 impl BoardLink for HttpBoard {
     async fn present(&self, presence: &CellPresence) -> Result<Welcome, LinkError> {
-        Ok(self.client.present(presence).await?)
+        Ok(self.client().present(presence).await?)
     }
 
     async fn leave(&self, cell_id: &CellId) -> Result<(), LinkError> {
-        Ok(self.client.leave(cell_id).await?)
+        Ok(self.client().leave(cell_id).await?)
     }
 
     async fn reports(
@@ -70,7 +86,7 @@ impl BoardLink for HttpBoard {
         cell_id: &CellId,
         reports: &[Report],
     ) -> Result<Vec<ReportAnswer>, LinkError> {
-        let answers = self.client.reports(cell_id, reports).await?;
+        let answers = self.client().reports(cell_id, reports).await?;
         if answers.len() != reports.len() {
             let (sent, came) = (reports.len(), answers.len());
             return Err(LinkError::NoAnswer(format!("{sent} reports got {came} answers")));
@@ -83,7 +99,7 @@ impl BoardLink for HttpBoard {
         cell_id: &CellId,
         wanted: &RecordsWanted,
     ) -> Result<CellRecords, LinkError> {
-        Ok(self.client.records(cell_id, wanted).await?)
+        Ok(self.client().records(cell_id, wanted).await?)
     }
 }
 
@@ -91,15 +107,36 @@ impl BoardLink for HttpBoard {
 #[derive(Debug)]
 pub struct HttpCells {
     options: Options,
+    /// How those are known that joined, and we by them.
+    joined: Option<(Trust, Identity)>,
     /// By cell, where it was last said to be.
     clients: Mutex<BTreeMap<CellId, (String, Client)>>,
 }
 
 impl HttpCells {
-    pub fn new(options: Options) -> Self {
+    /// With `joined`, cells are known by their certificates where they speak TLS, and not shown the token.
+    pub fn new(options: Options, joined: Option<(Trust, Identity)>) -> Self {
         // Whoever asks a cell decides itself when to ask again.
         let options = Options { patience: Duration::ZERO, ..options };
-        Self { options, clients: Mutex::default() }
+        Self { options, joined, clients: Mutex::default() }
+    }
+
+    /// From now on new connections are made: those of before were made with another certificate.
+    pub fn reconnect(&self) {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn options(&self, cell: &CellPresence) -> Result<Options, LinkError> {
+        let options = self.options.clone();
+        match &self.joined {
+            Some((trust, identity)) if cell.url.starts_with("https://") => {
+                let expected = Subject::Cell(cell.cell_id.clone());
+                let tls = trust.client(expected, Some(identity));
+                let tls = tls.map_err(|error| LinkError::NoAnswer(chain(&error)))?;
+                Ok(Options { token: None, tls: Some(tls), ..options })
+            }
+            Some(_) | None => Ok(options),
+        }
     }
 
     fn client(&self, cell: &CellPresence) -> Result<Client, LinkError> {
@@ -109,7 +146,7 @@ impl HttpCells {
         {
             return Ok(client.clone());
         }
-        let client = Client::new(&cell.url, self.options.clone())?;
+        let client = Client::new(&cell.url, self.options(cell)?)?;
         clients.insert(cell.cell_id.clone(), (cell.url.clone(), client.clone()));
         Ok(client)
     }

@@ -307,6 +307,8 @@ fn definition(task_guid: &TaskGuid, calls: bool) -> TaskDefinition {
         memory_mb: MEMORY_MB,
         disk_mb: 10,
         max_pids: 0,
+        cpu_millis: 0,
+        log_rate: 0,
         placement_tags: Vec::new(),
         env: Vec::new(),
         action: program(WORK),

@@ -7,7 +7,7 @@ use kapell_core::planted::Planted;
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::seat::{Epoch, Seat};
 use kapell_node::board::{self, BoardService, BoardSlot, decide_reports};
-use kapell_node::cell::{self, Cell};
+use kapell_node::cell::{self, Cell, HttpTransfers, LocalProbes};
 use kapell_node::conductor::{self, Conductor, Problem, TokioTasks};
 use kapell_node::elections::{self, Leased};
 
@@ -155,6 +155,8 @@ pub(super) async fn agent(parts: AgentParts, chance: Chance) {
         clock: parts.clock,
         ids: Arc::new(Names::new(chance)) as Arc<dyn Ids>,
         containers: Arc::new(parts.driver),
+        transfers: Arc::new(HttpTransfers::new(None, timing::PATIENCE)),
+        probes: Arc::new(LocalProbes),
         board: Arc::new(Hosts::new(&parts.desk, parts.hosts)),
         capacity: parts.capacity,
         zone: parts.zone,

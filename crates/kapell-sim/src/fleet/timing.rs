@@ -54,6 +54,8 @@ pub(super) fn cell(planted: Planted) -> CellSettings {
         stop_grace: seconds(2),
         ending: seconds(10),
         users: None,
+        // Nothing here listens, and no port of the real machine is to be asked for.
+        ports: 0..0,
         planted,
         ..CellSettings::default()
     }

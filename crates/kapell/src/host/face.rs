@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use kapell_core::seat::{Owner, Seat};
+use kapell_node::access::{AccessSlot, Ledger};
 use kapell_node::board::{BoardSlot, Figure};
 use kapell_node::conductor::Problem;
 use kapell_node::elections::{Elections, Tenure};
@@ -19,6 +20,7 @@ pub(super) struct HostFace {
     /// Who this process is before it holds a seat.
     owner: Owner,
     slot: BoardSlot,
+    access: AccessSlot,
     /// Whether this host has ever led.
     led: watch::Sender<bool>,
     state: Mutex<State>,
@@ -52,6 +54,7 @@ impl HostFace {
             clock,
             owner: Owner(ids.draw()),
             slot: BoardSlot::default(),
+            access: AccessSlot::default(),
             led: watch::Sender::new(false),
             state: Mutex::new(state),
         }
@@ -64,6 +67,11 @@ impl HostFace {
             // The sender goes only with the process.
             drop(led.wait_for(|led| *led).await);
         }
+    }
+
+    /// Where the ledger is shown while this host leads.
+    pub(super) fn access(&self) -> AccessSlot {
+        self.access.clone()
     }
 
     /// Where the board is shown while this host leads.
@@ -153,6 +161,10 @@ impl Face for HostFace {
 
     fn board(&self) -> Option<Arc<dyn Desk>> {
         self.slot.get().map(|board| Arc::new(board) as Arc<dyn Desk>)
+    }
+
+    fn ledger(&self) -> Option<Arc<Ledger>> {
+        self.access.get()
     }
 
     fn metrics(&self) -> String {

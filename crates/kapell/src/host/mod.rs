@@ -3,6 +3,7 @@
 mod beacon;
 mod face;
 pub(crate) mod log;
+mod membership;
 pub(crate) mod signals;
 
 use std::net::SocketAddr;
@@ -18,7 +19,8 @@ use kapell_backend::exit::exit_now;
 use kapell_backend::heap;
 use kapell_core::seams::Clock;
 use kapell_core::seat::Seat;
-use kapell_node::board::{self, BoardService, BoardSlot};
+use kapell_node::access::{AccessService, ClusterKey, Disagreement, agree};
+use kapell_node::board::{self, BoardService};
 use kapell_node::conductor::{
     self, Conductor, DeadMan, LogTrace, Problem, ProblemSignal, TokioTasks,
 };
@@ -26,14 +28,16 @@ use kapell_node::elections::{Elections, Killer, Leased, Locked, LockedParts, Par
 use kapell_node::link::{HttpCallbacks, HttpCells};
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_store::{How, Location, Store};
+use tokio::task::JoinSet;
 
 use crate::cli;
 use crate::config::Config;
-use crate::http::{self, Listen, TlsFiles, Token};
+use crate::http::{self, Listen, TlsFiles, Token, secret};
 use crate::say;
 use crate::store::{self, RESTORE, holder};
 use beacon::Beacon;
 use face::HostFace;
+use membership::Membership;
 use signals::Signals;
 pub(crate) use signals::Stop;
 
@@ -126,6 +130,7 @@ struct Host<'a> {
     location: Location,
     /// Where a seat is a lease; a file store is opened by whoever acquires it.
     store: Option<Arc<dyn Store>>,
+    key: ClusterKey,
     how: How,
     /// What others are told.
     address: String,
@@ -148,7 +153,9 @@ impl<'a> Host<'a> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
         let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds));
-        let listen = listen(args, config)?;
+        let key = cluster_key(config)?;
+        let membership = Membership::of(args, config, &key)?;
+        let listen = listen(args, config, &key, membership.as_ref())?;
         let token = listen.token.clone();
         let server = http::bind(listen, Arc::<HostFace>::clone(&face)).await?;
         let advertise = reached(&args.advertise, server.local_addr());
@@ -158,22 +165,24 @@ impl<'a> Host<'a> {
             Location::Mem | Location::Etcd(_) | Location::Postgres(_) => {
                 tokio::select! {
                     biased;
-                    opened = open_shared(&location, &how, args.lease) => Some(opened?),
+                    opened = open_shared(&location, &how, args.lease, &key) => Some(opened?),
                     stop = signals.next() => return Ok(Ending::Stopped(stop)),
                 }
             }
         };
-        let killer = DeadMan::new(|why| {
-            last_word(format!("kapell host: killed: {why}\n"));
-            exit_now(KILLED)
-        });
-        let killer: Arc<dyn Killer> = Arc::new(killer.context("cannot make the killer's timer")?);
-        let stop_limit = config.grace;
-        let address = match (&args.access.tls_cert, advertise.contains("://")) {
-            (Some(_), false) => format!("https://{advertise}"),
-            (Some(_) | None, _) => advertise,
+        let killer = killer()?;
+        let secure = args.access.tls_cert.is_some() || membership.is_some();
+        let address = if secure && !advertise.contains("://") {
+            format!("https://{advertise}")
+        } else {
+            advertise
         };
-        let board = board_parts(args, config, &token, &clock, face.slot());
+        let cells = Arc::new(cells(args, &token, membership.as_ref()));
+        let mut keeping = JoinSet::new();
+        if let Some(membership) = membership {
+            keeping.spawn(membership.keep(Arc::clone(&cells)));
+        }
+        let board = board_parts(config, cells, &clock, &face);
         if let Some(companion) = companion {
             companion.begin(server.local_addr(), &token, Box::pin(face.led())).await?;
         }
@@ -181,11 +190,12 @@ impl<'a> Host<'a> {
             args,
             location,
             store,
+            key,
             how,
             address,
             killer,
             face,
-            stop_limit,
+            stop_limit: config.grace,
             board,
             companion,
         };
@@ -296,6 +306,12 @@ impl<'a> Host<'a> {
             elections,
             seats: Seat::all(self.args.seats).collect(),
             pipeline: vec![
+                Arc::new(AccessService {
+                    key: self.key.clone(),
+                    clock: Arc::clone(&self.how.clock),
+                    ids: Arc::new(SystemIds),
+                    slot: self.face.access(),
+                }),
                 Arc::new(BoardService::new(self.board.clone())),
                 Arc::new(Beacon::new(Arc::clone(&self.face))),
             ],
@@ -326,33 +342,48 @@ fn check(args: &cli::Host, location: &Location) -> anyhow::Result<()> {
     if matches!(location, Location::File(_)) && args.seats != 1 {
         bail!("a file store has one seat, its lock: use --seats 1, or another store");
     }
-    if !args.listen.ip().is_loopback() && args.access.tls_cert.is_none() {
-        return Err(http::Error::NeedsTls { address: args.listen }.into());
-    }
     Ok(())
 }
 
+fn cluster_key(config: &Config) -> anyhow::Result<ClusterKey> {
+    let path = config.state_dir.join("cluster.key");
+    Ok(ClusterKey::new(&secret::load_or_create(secret::CLUSTER_KEY, &path)?)?)
+}
+
+fn killer() -> anyhow::Result<Arc<dyn Killer>> {
+    let killer = DeadMan::new(|why| {
+        last_word(format!("kapell host: killed: {why}\n"));
+        exit_now(KILLED)
+    });
+    Ok(Arc::new(killer.context("cannot make the killer's timer")?))
+}
+
 fn board_parts(
-    args: &cli::Host,
     config: &Config,
-    token: &Token,
+    cells: Arc<HttpCells>,
     clock: &Arc<dyn Clock>,
-    slot: BoardSlot,
+    face: &HostFace,
 ) -> board::Parts {
+    board::Parts {
+        settings: config.board.clone(),
+        clock: Arc::clone(clock),
+        ids: Arc::new(SystemIds),
+        cells,
+        callbacks: Arc::new(HttpCallbacks::new(None)),
+        slot: face.slot(),
+    }
+}
+
+/// The way to the cells.
+fn cells(args: &cli::Host, token: &Token, membership: Option<&Membership>) -> HttpCells {
     let access = &args.access;
     let options = Options {
         token: Some(client::Token::new(token.as_str())),
         ca: access.tls_ca.clone().or_else(|| access.tls_cert.clone()),
         ..Options::default()
     };
-    board::Parts {
-        settings: config.board.clone(),
-        clock: Arc::clone(clock),
-        ids: Arc::new(SystemIds),
-        cells: Arc::new(HttpCells::new(options)),
-        callbacks: Arc::new(HttpCallbacks::new(None)),
-        slot,
-    }
+    let joined = membership.map(|it| (it.peers.trust.clone(), it.peers.identity.clone()));
+    HttpCells::new(options, joined)
 }
 
 /// Says something if standard error takes it. The process ends all the same if nobody reads
@@ -373,6 +404,7 @@ async fn open_shared(
     location: &Location,
     how: &How,
     lease: Duration,
+    key: &ClusterKey,
 ) -> anyhow::Result<Arc<dyn Store>> {
     let waits = std::env::var_os(STARTED_OVER).is_some();
     let store = loop {
@@ -385,6 +417,10 @@ async fn open_shared(
             opened => break opened?,
         }
     };
+    // A store that fails just now is asked again by whoever leads.
+    if let Err(why @ Disagreement::Key { .. }) = agree(&*store, key).await {
+        bail!("{why}");
+    }
     let shortest = store.expiry().shortest;
     if lease < shortest {
         bail!(
@@ -395,7 +431,12 @@ async fn open_shared(
     Ok(store)
 }
 
-fn listen(args: &cli::Host, config: &Config) -> anyhow::Result<Listen> {
+fn listen(
+    args: &cli::Host,
+    config: &Config,
+    key: &ClusterKey,
+    membership: Option<&Membership>,
+) -> anyhow::Result<Listen> {
     let access = &args.access;
     let path = access.token_file.clone().unwrap_or_else(|| config.state_dir.join("token"));
     let tls = match (&access.tls_cert, &access.tls_key) {
@@ -406,7 +447,10 @@ fn listen(args: &cli::Host, config: &Config) -> anyhow::Result<Listen> {
         address: args.listen,
         advertise: args.advertise.clone(),
         token: Token::load_or_create(&path)?,
+        key: Some(key.clone()),
         tls,
+        peers: membership.map(|it| it.peers.clone()),
+        vouching: membership.map(|it| it.vouching.clone()),
         ca: access.tls_ca.clone(),
         allowed_hosts: access.allow_host.clone(),
     })

@@ -31,6 +31,10 @@ impl Target {
         Ok(Self { scheme, host: place.host, port })
     }
 
+    pub(super) fn is_secure(&self) -> bool {
+        self.scheme == Scheme::Https
+    }
+
     pub(super) fn authority(&self) -> String {
         let Self { host, port, .. } = self;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }

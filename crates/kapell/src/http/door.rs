@@ -1,15 +1,23 @@
 //! Who is let in.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, Method, StatusCode};
+use kapell_api::identity::{Subject, Trust};
+use kapell_core::access::{Claims, Invalid, Who};
+use kapell_core::seams::Clock as _;
+use kapell_node::access::ClusterKey;
+use kapell_node::system::SystemClock;
 use serde_json::json;
+use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 
 use super::answer::Problem;
+use super::forward::{FORWARDED_BY, ON_BEHALF};
 use super::place::{Hosts, Place};
 use super::token::{Session, Token};
 
@@ -17,16 +25,46 @@ use super::token::{Session, Token};
 pub(super) struct Door {
     pub(super) hosts: Hosts,
     pub(super) token: Token,
+    /// Tokens that it signed open the door too.
+    pub(super) key: Option<ClusterKey>,
+    /// Certificates of its cluster open the door too.
+    pub(super) trust: Option<Trust>,
     /// Browsers may come in with a session.
     pub(super) sessions: bool,
 }
 
-/// How a request was let in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
+/// Who was let in, and how.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) who: Arc<Who>,
+    pub(super) by: By,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum By {
+    /// The token of the hosts.
     Token,
     /// By the cookie of a browser.
     Session(Session),
+    /// By a token that was signed and is in time. Whether it was revoked is for the leader to know.
+    Signed(Arc<Claims>),
+    /// By a certificate of the cluster, one's own or that of a host which speaks for a cell.
+    Certificate,
+}
+
+/// Whoever is at the other end of a connection.
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub(super) local: SocketAddr,
+    pub(super) from: SocketAddr,
+    /// What they showed, judged by nobody yet; they have its key.
+    pub(super) certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Entry {
+    fn owner(by: By) -> Self {
+        Self { who: Arc::new(Who::owner()), by }
+    }
 }
 
 /// What the cookies of sessions are called, followed by the port: browsers do not keep those of several ports apart.
@@ -43,19 +81,24 @@ impl Door {
     }
 
     /// Lets a request in whose place was judged before.
-    pub(super) fn enter(&self, request: &Parts) -> Result<Entry, Box<Problem>> {
+    pub(super) fn enter(&self, request: &Parts, from: &Caller) -> Result<Entry, Box<Problem>> {
         let headers = &request.headers;
         let by_cookie = self.sessions && !headers.contains_key(AUTHORIZATION);
         let now = SystemTime::now();
         let judge = |given| self.token.judge_session(given, now);
         let session = by_cookie.then(|| sessions(headers).find_map(judge)).flatten();
         let Some(session) = session else {
-            return self.token(headers).map(|()| Entry::Token).map_err(Problem::closing);
+            if !headers.contains_key(AUTHORIZATION)
+                && let Some(entry) = self.certified(headers, from)
+            {
+                return entry.map_err(Problem::closing);
+            }
+            return self.token(headers).map_err(Problem::closing);
         };
         // A browser sends the cookie whoever made it ask; a foreign Origin was refused before.
         let harmless = matches!(request.method, Method::GET | Method::HEAD);
         if harmless || headers.contains_key(ORIGIN) {
-            return Ok(Entry::Session(session));
+            return Ok(Entry::owner(By::Session(session)));
         }
         let text = "a browser that changes something must say from which page, by an Origin header";
         Err(Problem::new(StatusCode::FORBIDDEN, "no_origin", text).closing())
@@ -94,20 +137,53 @@ impl Door {
         Err(problem.details(json!({ "origin": origin })))
     }
 
-    fn token(&self, headers: &HeaderMap) -> Result<(), Box<Problem>> {
+    fn token(&self, headers: &HeaderMap) -> Result<Entry, Box<Problem>> {
         let given = only(headers, &AUTHORIZATION).and_then(|text| text.split_once(' '));
         let (text, challenge) = match given {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
-                if self.token.is(token.trim()) {
-                    return Ok(());
+                let token = token.trim();
+                if self.token.is(token) {
+                    return Ok(Entry::owner(By::Token));
                 }
-                ("the token is wrong", r#"Bearer realm="kapell", error="invalid_token""#)
+                return self.signed(token).map_err(|why| invalid(&why));
             }
             Some(_) | None => ("send `Authorization: Bearer TOKEN`", r#"Bearer realm="kapell""#),
         };
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", text);
         Err(problem.challenge(challenge))
     }
+
+    /// Whom a certificate lets in; none if none was shown, or nobody asks for one here.
+    fn certified(&self, headers: &HeaderMap, from: &Caller) -> Option<Result<Entry, Box<Problem>>> {
+        let trust = self.trust.as_ref().filter(|_| !from.certificates.is_empty())?;
+        // Each time: a certificate may expire while its connection lasts.
+        let who = match trust.judge(&from.certificates, UnixTime::now()) {
+            Ok(Subject::Cell(id)) => Who::cell(id),
+            Ok(Subject::Host) => match only(headers, &ON_BEHALF) {
+                Some(cell) if headers.contains_key(FORWARDED_BY) => Who::cell(cell.into()),
+                Some(_) | None => Who::host(from.from.to_string()),
+            },
+            Err(why) => {
+                tracing::warn!(from = %from.from, %why, "a certificate was refused");
+                let status = StatusCode::UNAUTHORIZED;
+                return Some(Err(Problem::new(status, why.code(), why.to_string())));
+            }
+        };
+        Some(Ok(Entry { who: Arc::new(who), by: By::Certificate }))
+    }
+
+    fn signed(&self, token: &str) -> Result<Entry, Invalid> {
+        let key = self.key.as_ref().ok_or(Invalid::Forged)?;
+        let claims = key.verify(token, SystemClock.wall())?;
+        let who = Arc::new(claims.who());
+        Ok(Entry { who, by: By::Signed(Arc::new(claims)) })
+    }
+}
+
+/// Refuses a token that does not count.
+pub(super) fn invalid(why: &Invalid) -> Box<Problem> {
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, why.code(), why.to_string());
+    problem.challenge(r#"Bearer realm="kapell", error="invalid_token""#)
 }
 
 /// What could be sessions of ours among the cookies.

@@ -17,6 +17,7 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Request, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
+use kapell_core::access::Role;
 use kapell_core::causes::chain;
 use kapell_core::seat::Owner;
 use serde_json::json;
@@ -28,7 +29,7 @@ use super::Leader;
 use super::answer::{Answer, Problem};
 use super::body::{Body, Relay, Upload};
 use super::dial::{Target, dial};
-use super::door::Entry;
+use super::door::By;
 use super::front::name;
 use super::place::Place;
 use super::query::pairs;
@@ -38,6 +39,9 @@ use super::token::Token;
 
 /// Says that a host passed the request on. Nobody does it a second time.
 pub(super) const FORWARDED_BY: HeaderName = HeaderName::from_static("kapell-forwarded-by");
+
+/// The cell that a host speaks for: its certificate stays behind with its connection.
+pub(super) const ON_BEHALF: HeaderName = HeaderName::from_static("kapell-on-behalf-of");
 
 /// What concerns one connection only.
 const HOP_BY_HOP: [HeaderName; 10] = [
@@ -125,7 +129,11 @@ impl Forwarder {
         strip(&mut parts.headers);
         // It was judged here; to the leader it would be foreign, and a session without it would count for nothing.
         parts.headers.remove(ORIGIN);
-        if matches!(visit.by, Entry::Session(_)) {
+        parts.headers.remove(ON_BEHALF);
+        if let (By::Certificate, Role::Cell(id)) = (&visit.entry.by, &visit.entry.who.role) {
+            parts.headers.insert(ON_BEHALF, HeaderValue::try_from(id.as_str())?);
+        }
+        if matches!(visit.entry.by, By::Session(_)) {
             parts.headers.remove(COOKIE);
             let bearer = HeaderValue::try_from(format!("Bearer {}", self.token.as_str()))?;
             parts.headers.insert(AUTHORIZATION, bearer);

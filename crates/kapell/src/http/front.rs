@@ -6,10 +6,13 @@ use async_trait::async_trait;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode};
+use kapell_core::access::{About, Kind};
 use kapell_core::seat::Owner;
 use serde_json::json;
 
+use super::access;
 use super::answer::{self, Answer, Problem};
+use super::door::{By, Entry};
 use super::forward::{FORWARDED_BY, Forwarder};
 use super::route::not_allowed;
 use super::session;
@@ -22,8 +25,14 @@ const SERVED_BY: HeaderName = HeaderName::from_static("kapell-served-by");
 
 type Page = fn(&dyn Face) -> Result<Answer, Box<Problem>>;
 
+const LEADER_ONLY: &str = "only the leader knows which signed tokens count: ask it, or bear the token of the state directory";
+
 /// What every host answers itself.
-const PAGES: [(&str, Page); 3] = [("/healthz", health), ("/leader", leader), ("/metrics", metrics)];
+const PAGES: [(&str, Kind, Page); 3] = [
+    ("/healthz", Kind::Health, health),
+    ("/leader", Kind::Health, leader),
+    ("/metrics", Kind::Figures, metrics),
+];
 
 pub(super) struct Front {
     face: Arc<dyn Face>,
@@ -37,7 +46,7 @@ impl Site for Front {
         let (parts, body) = visit.request.into_parts();
         let person = session::wants_page(&parts);
         let request = Request::from_parts(parts, body);
-        let answered = self.route(Visit { request, by: visit.by }).await;
+        let answered = self.route(Visit { request, entry: visit.entry }).await;
         let mut answer = answered.unwrap_or_else(|problem| {
             if person { session::sorry(&problem) } else { problem.answer() }
         });
@@ -55,7 +64,10 @@ impl Front {
 
     async fn route(&self, visit: Visit) -> Result<Answer, Box<Problem>> {
         let request = &visit.request;
-        if let Some((_, page)) = PAGES.iter().find(|(path, _)| *path == request.uri().path()) {
+        let page = PAGES.iter().find(|(path, ..)| *path == request.uri().path());
+        if let Some((_, kind, page)) = page {
+            self.is_known(&visit.entry)?;
+            access::may(&visit.entry.who, *kind, About::Anything)?;
             return self.page(request, *page);
         }
         if request.method() == Method::CONNECT {
@@ -63,7 +75,8 @@ impl Front {
         }
         let leader = self.face.leader().ok_or_else(nobody)?;
         if leader.here {
-            return self.api.answer(visit.request, || self.face.board()).await;
+            access::stands(&visit.entry, self.face.ledger().as_deref())?;
+            return self.api.answer(visit, &*self.face).await;
         }
         let us = self.face.owner();
         if leader.record.owner == us {
@@ -83,6 +96,18 @@ impl Front {
             return Err(problem.details(details).passing());
         }
         self.forwarder.forward(visit, &leader, us).await
+    }
+
+    /// A host that does not lead cannot know what was revoked.
+    fn is_known(&self, entry: &Entry) -> Result<(), Box<Problem>> {
+        let leads = self.face.leader().is_some_and(|leader| leader.here);
+        match &entry.by {
+            By::Token | By::Session(_) | By::Certificate => Ok(()),
+            By::Signed(_) if leads => access::stands(entry, self.face.ledger().as_deref()),
+            By::Signed(_) => {
+                Err(Problem::new(StatusCode::FORBIDDEN, "ask_the_leader", LEADER_ONLY))
+            }
+        }
     }
 
     fn page(&self, request: &Request<Incoming>, page: Page) -> Result<Answer, Box<Problem>> {

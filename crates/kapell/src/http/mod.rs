@@ -4,6 +4,7 @@
 //! before a `site` answers it. That of a host is `front`: it answers itself, as the leader by `v1` and by pages, or has
 //! `forward` carry the request to the leader. That of a cell is `cell`.
 
+mod access;
 mod answer;
 mod body;
 mod cell;
@@ -16,6 +17,7 @@ mod place;
 mod query;
 mod read;
 mod route;
+pub(crate) mod secret;
 mod server;
 mod session;
 mod site;
@@ -33,8 +35,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kapell_api::identity::{self, Identity, Trust};
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::{Owner, Record, Seat};
+use kapell_node::access::{Authority, ClusterKey, Ledger};
 
 use cell::CellSite;
 use front::Front;
@@ -61,6 +65,11 @@ pub(crate) trait Face: Send + Sync {
 
     /// The board, while this host leads and has loaded it.
     fn board(&self) -> Option<Arc<dyn Desk>> {
+        None
+    }
+
+    /// What is known of tokens, while this host leads.
+    fn ledger(&self) -> Option<Arc<Ledger>> {
         None
     }
 }
@@ -110,11 +119,31 @@ pub(crate) struct Listen {
     /// Where others reach this host: `[http[s]://]HOST[:PORT]`.
     pub(crate) advertise: String,
     pub(crate) token: Token,
+    /// Tokens that it signed are let in too.
+    pub(crate) key: Option<ClusterKey>,
     pub(crate) tls: Option<TlsFiles>,
+    /// Certificates of the cluster, ours and those of others, unless `tls` says otherwise.
+    pub(crate) peers: Option<Peers>,
+    /// What cells get their certificates by.
+    pub(crate) vouching: Option<Vouching>,
     /// Who signed the certificates of other hosts; without it, whoever signed our own.
     pub(crate) ca: Option<PathBuf>,
     /// More names that requests may be meant for, as `advertise`.
     pub(crate) allowed_hosts: Vec<String>,
+}
+
+/// Who we are to other hosts and cells of the cluster, and how we know them.
+#[derive(Debug, Clone)]
+pub(crate) struct Peers {
+    pub(crate) trust: Trust,
+    pub(crate) identity: Identity,
+}
+
+/// What vouches for cells, and for how long.
+#[derive(Debug, Clone)]
+pub(crate) struct Vouching {
+    pub(crate) authority: Arc<Authority>,
+    pub(crate) life: Duration,
 }
 
 /// What a host proves with that it is who it says, in PEM.
@@ -147,6 +176,8 @@ pub(crate) enum Error {
     Place { text: String },
     #[error(transparent)]
     Tls(#[from] tls::Error),
+    #[error("the certificates of the cluster cannot be used")]
+    Identity(#[from] identity::Error),
 }
 
 /// What a client may take of us.

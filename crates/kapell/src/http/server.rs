@@ -11,6 +11,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use kapell_api::identity::Subject;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
-use super::door::Door;
+use super::door::{Caller, Door};
 use super::place::{Hosts, Scheme, is_loopback};
 use super::site::{Gate, Site, Tools};
 use super::strangers::{Pass, Strangers};
@@ -66,19 +67,34 @@ impl Server {
         site: impl FnOnce(Tools) -> Arc<dyn Site>,
     ) -> Result<Self, Error> {
         let address = listen.address;
-        if listen.tls.is_none() && !is_loopback(address.ip()) {
+        if listen.tls.is_none() && listen.peers.is_none() && !is_loopback(address.ip()) {
             return Err(Error::NeedsTls { address });
         }
-        let acceptor = listen.tls.as_ref().map(tls::server).transpose()?.map(TlsAcceptor::from);
-        let trust = tls::client(listen.tls.as_ref(), listen.ca.as_deref())?;
+        let config = match (&listen.tls, &listen.peers) {
+            (Some(files), _) => Some(tls::server(files)?),
+            (None, Some(peers)) => Some(peers.trust.server(&peers.identity)?),
+            (None, None) => None,
+        };
+        let acceptor = config.map(TlsAcceptor::from);
+        let trust = match &listen.peers {
+            Some(peers) => Some(peers.trust.client(Subject::Host, Some(&peers.identity))?),
+            None => tls::client(listen.tls.as_ref(), listen.ca.as_deref())?,
+        };
         let own = if acceptor.is_some() { Scheme::Https } else { Scheme::Http };
         let names = std::iter::once(&listen.advertise).chain(&listen.allowed_hosts);
         let hosts = Hosts::new(own, names.map(String::as_str))?;
         let listener = TcpListener::bind(address).await.map_err(|error| refused(address, error))?;
         let local = listener.local_addr().map_err(|error| refused(address, error))?;
         let secure = acceptor.is_some();
-        let site = site(Tools::new(trust, listen.token.clone(), limits));
-        let door = Door { hosts, token: listen.token, sessions: shows == Shows::Pages };
+        let site = site(Tools::new(&listen, trust, limits));
+        let sessions = shows == Shows::Pages;
+        let door = Door {
+            hosts,
+            token: listen.token,
+            key: listen.key,
+            trust: listen.peers.map(|peers| peers.trust),
+            sessions,
+        };
         let (stop, stopped) = watch::channel(None);
         let gate = Arc::new(Gate { door, site, secure });
         let shared = Shared { gate, acceptor, limits, stopped, strangers: Strangers::default() };
@@ -125,7 +141,7 @@ impl Shared {
                 deadline = stopped(&mut self.stopped) => break deadline,
                 Some(_) = open.join_next() => {}
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => self.take_in(stream, &mut open),
+                    Ok((stream, from)) => self.take_in(stream, from, &mut open),
                     Err(_) => sleep(BREATH).await,
                 }
             }
@@ -137,33 +153,40 @@ impl Shared {
     }
 
     /// When all places are taken, a stranger has to leave; whoever was let in stays.
-    fn take_in(&self, stream: TcpStream, open: &mut JoinSet<()>) {
+    fn take_in(&self, stream: TcpStream, from: SocketAddr, open: &mut JoinSet<()>) {
         if open.len() >= self.limits.connections && !self.strangers.send_one_away() {
             turn_away(&stream, self.acceptor.is_some());
             return;
         }
-        self.strangers.enter(|pass| open.spawn(self.clone().serve(stream, pass)));
+        self.strangers.enter(|pass| open.spawn(self.clone().serve(stream, from, pass)));
     }
 
-    async fn serve(mut self, stream: TcpStream, pass: Pass) {
+    async fn serve(mut self, stream: TcpStream, from: SocketAddr, pass: Pass) {
         let Ok(local) = stream.local_addr() else { return };
         let _kept = stream.set_nodelay(true);
+        let mut certificates = Vec::new();
         let io: Box<dyn Io> = match self.acceptor.take() {
             None => Box::new(stream),
             Some(acceptor) => tokio::select! {
                 biased;
                 _ = stopped(&mut self.stopped) => return,
                 shaken = timeout(self.limits.head, acceptor.accept(stream)) => match shaken {
-                    Ok(Ok(stream)) => Box::new(stream),
+                    Ok(Ok(stream)) => {
+                        let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                        certificates = shown.iter().map(|it| it.clone().into_owned()).collect();
+                        Box::new(stream)
+                    }
                     Ok(Err(_)) | Err(_) => return,
                 }
             },
         };
         let gate = self.gate;
         let pass = Arc::new(pass);
+        let caller = Arc::new(Caller { local, from, certificates });
         let service = service_fn(move |request| {
             let (gate, pass) = (Arc::clone(&gate), Arc::clone(&pass));
-            async move { Ok::<_, Infallible>(gate.answer(request, local, || pass.known()).await) }
+            let caller = Arc::clone(&caller);
+            async move { Ok::<_, Infallible>(gate.answer(request, &caller, || pass.known()).await) }
         });
         let mut connection = pin!(
             http1::Builder::new()

@@ -1,19 +1,21 @@
 //! What stands behind the door.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
+use kapell_api::identity::{self, Subject};
+use kapell_core::board::CellId;
+use kapell_node::access::ClusterKey;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::rustls::ClientConfig;
 
-use super::Limits;
 use super::answer::{Answer, Problem};
-use super::door::{Door, Entry};
+use super::door::{By, Caller, Door, Entry};
 use super::session;
 use super::token::{Session, Token};
+use super::{Limits, Listen, Peers, Vouching};
 
 /// What answers requests that were let in: a host or a cell.
 #[async_trait]
@@ -25,7 +27,7 @@ pub(super) trait Site: Send + Sync {
 #[derive(Debug)]
 pub(super) struct Visit {
     pub(super) request: Request<Incoming>,
-    pub(super) by: Entry,
+    pub(super) entry: Entry,
 }
 
 /// What the listener has that a site may need.
@@ -34,13 +36,41 @@ pub(super) struct Tools {
     /// Whom to trust; nobody if no authority is known.
     pub(super) trust: Option<Arc<ClientConfig>>,
     pub(super) token: Token,
+    /// What tokens are signed by.
+    pub(super) key: Option<ClusterKey>,
+    pub(super) vouching: Option<Vouching>,
+    peers: Option<Peers>,
     pub(super) limits: Limits,
     streams: Arc<Semaphore>,
 }
 
 impl Tools {
-    pub(super) fn new(trust: Option<Arc<ClientConfig>>, token: Token, limits: Limits) -> Self {
-        Self { trust, token, limits, streams: Arc::new(Semaphore::new(limits.streams)) }
+    pub(super) fn new(listen: &Listen, trust: Option<Arc<ClientConfig>>, limits: Limits) -> Self {
+        Self {
+            trust,
+            token: listen.token.clone(),
+            key: listen.key.clone(),
+            vouching: listen.vouching.clone(),
+            peers: listen.peers.clone(),
+            limits,
+            streams: Arc::new(Semaphore::new(limits.streams)),
+        }
+    }
+
+    /// How a cell is reached by TLS, and whether it is shown the token. A cell that joined is known by its certificate
+    /// and we by ours: it never learns what would let it in everywhere.
+    pub(super) fn to_cell(
+        &self,
+        id: &CellId,
+        secure: bool,
+    ) -> Result<(Option<Arc<ClientConfig>>, bool), identity::Error> {
+        match &self.peers {
+            Some(peers) if secure => {
+                let expected = Subject::Cell(id.clone());
+                Ok((Some(peers.trust.client(expected, Some(&peers.identity))?), false))
+            }
+            Some(_) | None => Ok((self.trust.clone(), true)),
+        }
     }
 
     /// A place for something that goes on for as long as somebody reads.
@@ -67,9 +97,10 @@ impl Gate {
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
-        local: SocketAddr,
+        from: &Caller,
         entered: impl FnOnce(),
     ) -> Answer {
+        let local = from.local;
         let (parts, mut body) = request.into_parts();
         if let Err(refused) = self.door.place(&parts, local) {
             return refused.answer();
@@ -80,12 +111,13 @@ impl Gate {
         {
             return answer;
         }
-        match self.door.enter(&parts) {
-            Ok(by) => {
+        match self.door.enter(&parts, from) {
+            Ok(entry) => {
                 entered();
+                let aging = entry.by == By::Session(Session { is_aging: true });
                 let request = Request::from_parts(parts, body);
-                let mut answer = self.site.answer(Visit { request, by }).await;
-                if by == Entry::Session(Session { is_aging: true }) {
+                let mut answer = self.site.answer(Visit { request, entry }).await;
+                if aging {
                     caller.renew(&mut answer);
                 }
                 answer

@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Logs(Logs),
     /// Print what happens
     Events(Events),
+    /// Make, list and revoke tokens, for people and programs that are to do less than everything
+    Token(Token),
     /// Say why something is as it is
     Explain(Explain),
     /// Wait until something is as desired
@@ -252,6 +254,60 @@ pub(crate) enum DomainCommand {
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         ttl: Option<Duration>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Token {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    #[command(subcommand)]
+    pub(crate) command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token and print it; it is not shown again
+    Create(TokenCreate),
+    /// List the tokens that have not expired
+    #[command(visible_alias = "ls")]
+    List(Shown),
+    /// Have a token count no more
+    Revoke {
+        /// As `kapell token list` shows it
+        #[arg(required = true)]
+        id: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenCreate {
+    /// What it allows
+    #[arg(long, value_enum)]
+    pub(crate) role: TokenRole,
+    /// A domain that it is for [default: all]
+    #[arg(long, value_name = "DOMAIN")]
+    pub(crate) domain: Vec<String>,
+    /// The cell that may join by it [default: any new one]
+    #[arg(long, value_name = "ID")]
+    pub(crate) cell: Option<String>,
+    /// How long it counts
+    #[arg(long, value_name = "DURATION", default_value = "12h", value_parser = duration)]
+    pub(crate) ttl: Duration,
+    /// Who will bear it
+    #[arg(long, value_name = "WHO", default_value = "")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) show: Shown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TokenRole {
+    /// Change and read
+    Operator,
+    /// Read
+    Reader,
+    /// Join as a cell, once
+    CellJoin,
 }
 
 #[derive(Debug, Args)]

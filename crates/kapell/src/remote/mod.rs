@@ -24,6 +24,7 @@ mod target;
 mod task;
 mod task_run;
 mod text;
+mod token;
 mod wait;
 mod yaml;
 
@@ -55,6 +56,7 @@ pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Cells(args) => &args.reach,
         Command::Logs(args) => &args.reach,
         Command::Events(args) => &args.reach,
+        Command::Token(args) => &args.reach,
         Command::Explain(args) => &args.reach,
         Command::Wait(args) => &args.reach,
     };
@@ -83,6 +85,7 @@ async fn perform(command: Command, client: &Client) -> anyhow::Result<u8> {
         Command::Cells(args) => cells::run(args, client).await,
         Command::Logs(args) => logs::run(&args, client).await,
         Command::Events(args) => events::run(&args, client).await,
+        Command::Token(args) => token::run(args.command, client).await,
         Command::Explain(args) => explain::run(&args, client).await,
         Command::Wait(args) => wait::run(&args, client).await,
     }
@@ -90,7 +93,9 @@ async fn perform(command: Command, client: &Client) -> anyhow::Result<u8> {
 
 /// What a person can do about it.
 fn hint(error: &Error, has_token: bool) -> Option<&'static str> {
-    if !matches!(error, Error::Problem { status: 401 | 403, .. }) {
+    let refused = matches!(error, Error::Problem { status: 401 | 403, .. });
+    // Another token may be of no help to whoever has the right one and may not.
+    if !refused || error.problem().is_some_and(|problem| problem.code == "forbidden") {
         return None;
     }
     Some(if has_token {

@@ -72,6 +72,8 @@ fn define(args: &TaskRun) -> anyhow::Result<TaskDefinition> {
         memory_mb: args.memory,
         disk_mb: args.disk,
         max_pids: 0,
+        cpu_millis: 0,
+        log_rate: 0,
         placement_tags: Vec::new(),
         env: env.collect(),
         action: Action::Run(Run { path: path.clone(), args: arguments.to_vec(), ..Run::default() }),

@@ -117,6 +117,7 @@ history_age           90d         default
 output_limit_mib      64          default
 host_patience         5m00s       default
 store                             default
+certificate_life      720h00m     default
 presence_ttl          15.0s       default
 converge_every        30.0s       default
 stale_unclaimed       30.0s       default

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use kapell_core::log::Stream;
 
-use super::lab::{Lab, frames, is_root, skip, until};
-use crate::containers::{Containers as _, Error, Spec};
+use super::lab::{Job, Lab, MAIN, frames, is_root, skip, until};
+use crate::containers::{Containers as _, Error};
 use crate::process::ProcessContainers;
 
 /// A small file system, gone at the end.
@@ -59,8 +59,9 @@ async fn output_that_finds_no_room_is_dropped_and_told() {
     let logs = small.0.join("logs");
     let script = "echo before; while [ ! -e go ]; do sleep 0.01; done; head -c 5000000 /dev/zero; touch written; \
                   while [ ! -e on ]; do sleep 0.01; done; echo after; exit 6";
-    let spec = Spec { logs: logs.clone(), ..lab.spec("full", script) };
-    lab.driver.run(spec).await.unwrap();
+    let spec = Job { logs: logs.clone(), ..lab.job("full", script) };
+    lab.start(spec).await;
+    let logs = logs.join(MAIN);
     until(|| frames(&logs).iter().any(|frame| frame.bytes == b"before\n")).await;
     small.fill();
     let work = lab.home("full").join("work");
@@ -95,27 +96,32 @@ async fn a_full_disk_loses_no_exit_status_and_leaves_no_half_containers() {
     let Some(small) = small(&lab, test) else { return };
     let driver = ProcessContainers::open(&small.0.join("agent")).unwrap();
     let script = "echo words; while [ ! -e go ]; do sleep 0.01; done; exit 8";
-    let spec =
-        |name: &str| Spec { logs: small.0.join("logs").join(name), ..lab.spec(name, script) };
+    let spec = |name: &str| Job { logs: small.0.join("logs").join(name), ..lab.job(name, script) };
     let guid = lab.guid("status");
-    driver.run(spec("status")).await.unwrap();
+    spec("status").start(&driver).await.unwrap();
     let home = small.0.join("agent/containers").join(&guid);
-    until(|| !frames(&small.0.join("logs/status")).is_empty()).await;
+    until(|| !frames(&small.0.join("logs/status/main")).is_empty()).await;
     fs::write(home.join("work/go2"), "").unwrap();
     small.fill();
-    let error = driver.run(spec("late")).await.unwrap_err();
+    let error = spec("late").start(&driver).await.unwrap_err();
     let Error::Io { what, source } = error else { panic!("{error:?}") };
     assert!(what.contains(&small.0.display().to_string()), "{what}");
     assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
     assert!(!small.0.join("agent/containers").join(lab.guid("late")).exists());
     assert!(!small.0.join("logs/late").exists());
+    let big = lab.dir.path().join("big");
+    fs::write(&big, vec![1; 100_000]).unwrap();
+    let error = driver.put(&guid, &big, "big").await.unwrap_err();
+    let Error::Io { what, source } = error else { panic!("{error:?}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::StorageFull, "{what}");
+    assert_eq!(fs::read_dir(home.join("work")).unwrap().count(), 1, "no half of it is left");
     // A name needs no room.
     fs::rename(home.join("work/go2"), home.join("work/go")).unwrap();
-    let exit = driver.ended(&guid).await.unwrap();
+    let exit = driver.ended(&guid, MAIN).await.unwrap();
     assert_eq!((exit.code, exit.last_words.as_str()), (Some(8), "words"));
     driver.delete(&guid).await.unwrap();
     small.empty();
-    driver.run(spec("late")).await.unwrap();
+    spec("late").start(&driver).await.unwrap();
     driver.delete(&lab.guid("late")).await.unwrap();
     drop(driver);
     drop(small);

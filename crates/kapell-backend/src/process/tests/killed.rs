@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::lab::{Lab, until};
-use crate::containers::{Containers as _, Exit, Spec};
+use super::lab::{Job, Lab, MAIN, until};
+use crate::containers::{Containers as _, Exit, Limits};
 use crate::process::ProcessContainers;
 
 const DIR: &str = "KAPELL_TEST_AGENT_DIR";
@@ -25,12 +25,12 @@ async fn the_agent() {
     let driver = Arc::new(ProcessContainers::open(&dir.join("agent")).unwrap());
     let mut starts = JoinSet::new();
     for at in 0..COUNT {
-        let spec: Spec = spec(dir, at);
+        let job = job(dir, at);
         let driver = Arc::clone(&driver);
         let told = dir.join("told");
         starts.spawn(async move {
-            let line = format!("{}\n", spec.guid);
-            driver.run(spec).await.unwrap();
+            let line = format!("{}\n", job.guid);
+            job.start(&driver).await.unwrap();
             let mut file = OpenOptions::new().create(true).append(true).open(told).unwrap();
             file.write_all(line.as_bytes()).unwrap();
         });
@@ -41,12 +41,11 @@ async fn the_agent() {
     std::future::pending::<()>().await;
 }
 
-fn spec(dir: &Path, at: usize) -> Spec {
+fn job(dir: &Path, at: usize) -> Job {
     let place = dir.file_name().unwrap().to_str().unwrap().replace('.', "_");
     let guid = format!("killed{at}-{place}");
     let pair = |name: &str, value: String| (name.to_owned(), value);
-    Spec {
-        tag: Vec::new(),
+    Job {
         path: "sh".to_owned(),
         args: vec!["-c".to_owned(), SCRIPT.to_owned()],
         env: vec![
@@ -55,6 +54,7 @@ fn spec(dir: &Path, at: usize) -> Spec {
         ],
         dir: None,
         user: crate::containers::User::Same,
+        limits: Limits::default(),
         stop_grace: std::time::Duration::ZERO,
         logs: dir.join("logs").join(&guid),
         log_bytes: 1 << 20,
@@ -82,10 +82,15 @@ async fn nothing_is_lost_and_nothing_runs_twice() {
         let driver = ProcessContainers::open(&dir.join("agent")).unwrap();
         let mut found = BTreeSet::new();
         for each in driver.recover().await.unwrap() {
-            let exit = driver.ended(&each.guid).await.unwrap();
+            // It was killed between the container and its process.
+            if each.processes.is_empty() {
+                driver.delete(&each.guid).await.unwrap();
+                continue;
+            }
+            let exit = driver.ended(&each.guid, MAIN).await.unwrap();
             let last_words = "there".to_owned();
             assert_eq!(exit, Exit { code: Some(5), last_words, ..Exit::default() });
-            let text: Vec<u8> = super::lab::frames(&dir.join("logs").join(&each.guid))
+            let text: Vec<u8> = super::lab::frames(&dir.join("logs").join(&each.guid).join(MAIN))
                 .into_iter()
                 .flat_map(|frame| frame.bytes)
                 .collect();

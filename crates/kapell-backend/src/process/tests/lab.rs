@@ -1,19 +1,85 @@
 //! A place for containers that is checked to be clean at the end of a test.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use kapell_core::log::{Decoder, Frame, Stream};
+use kapell_core::log::{Frame, Stream};
 use nix::unistd::geteuid;
 use tempfile::TempDir;
 
-use crate::containers::{Containers as _, Error, Exit, Spec, User};
+use crate::containers::{Containers as _, Error, Exit, Limits, Output, Process, Spec, User};
 use crate::process::ProcessContainers;
+pub(super) use crate::testing::{frames, is_alive, is_root, skip, until};
 
 /// Nothing here takes longer unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The only process of a container.
+pub(super) const MAIN: &str = "main";
+
+/// A container and its only process.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) guid: String,
+    pub(super) path: String,
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) dir: Option<PathBuf>,
+    pub(super) user: User,
+    pub(super) limits: Limits,
+    pub(super) stop_grace: Duration,
+    pub(super) logs: PathBuf,
+    pub(super) log_bytes: u64,
+}
+
+impl Job {
+    pub(super) fn spec(&self) -> Spec {
+        Spec {
+            guid: self.guid.clone(),
+            tag: format!("tag of {}", self.guid).into_bytes(),
+            rootfs: None,
+            user: self.user.clone(),
+            limits: self.limits,
+            ports: Vec::new(),
+            logs: self.logs.clone(),
+            log_bytes: self.log_bytes,
+            log_rate: None,
+            sole: true,
+        }
+    }
+
+    pub(super) fn process(&self) -> Process {
+        Process {
+            name: MAIN.to_owned(),
+            path: self.path.clone(),
+            args: self.args.clone(),
+            env: self.env.clone(),
+            dir: self.dir.clone(),
+            user: None,
+            stop_grace: self.stop_grace,
+            output: Output::Kept,
+        }
+    }
+
+    /// Whatever fails leaves no container behind.
+    pub(super) async fn start(&self, driver: &ProcessContainers) -> Result<(), Error> {
+        driver.create(self.spec()).await?;
+        let ran = driver.run(&self.guid, self.process()).await;
+        if ran.is_err() {
+            driver.delete(&self.guid).await?;
+        }
+        ran
+    }
+}
+
+/// Whoever has this user is killed with its container, and others run tests on this machine, too.
+pub(super) fn own_user() -> User {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let uid = 1_500_000_000 + std::process::id() * 256 + NEXT.fetch_add(1, Ordering::Relaxed);
+    if geteuid().is_root() { User::Id { uid, gid: uid, own: true } } else { User::Same }
+}
 
 #[derive(Debug)]
 pub(super) struct Lab {
@@ -44,42 +110,53 @@ impl Lab {
         format!("{name}-{}", lab.replace('.', "_"))
     }
 
-    pub(super) fn spec(&self, name: &str, script: &str) -> Spec {
-        let guid = self.guid(name);
-        Spec {
-            tag: format!("tag of {name}").into_bytes(),
+    pub(super) fn job(&self, name: &str, script: &str) -> Job {
+        Job {
+            guid: self.guid(name),
             path: "sh".to_owned(),
             args: vec!["-c".to_owned(), script.to_owned()],
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             dir: None,
             user: User::Same,
+            limits: Limits::default(),
             stop_grace: Duration::from_secs(10),
-            logs: self.logs(name),
+            logs: self.dir.path().join("logs").join(name),
             log_bytes: 1 << 30,
-            guid,
         }
     }
 
     pub(super) fn logs(&self, name: &str) -> PathBuf {
-        self.dir.path().join("logs").join(name)
+        self.dir.path().join("logs").join(name).join(MAIN)
     }
 
     pub(super) fn home(&self, name: &str) -> PathBuf {
         self.dir.path().join("containers").join(self.guid(name))
     }
 
+    pub(super) fn run_home(&self, name: &str) -> PathBuf {
+        self.home(name).join("run").join(MAIN)
+    }
+
     pub(super) fn pid(&self, name: &str, line: usize) -> i32 {
-        let text = fs::read_to_string(self.home(name).join("pid")).unwrap();
+        let text = fs::read_to_string(self.run_home(name).join("pid")).unwrap();
         text.lines().nth(line).unwrap().parse().unwrap()
     }
 
     pub(super) async fn run(&self, name: &str, script: &str) {
-        self.driver.run(self.spec(name, script)).await.unwrap();
+        self.start(self.job(name, script)).await;
+    }
+
+    pub(super) async fn start(&self, job: Job) {
+        job.start(&self.driver).await.unwrap();
+    }
+
+    pub(super) async fn stop(&self, name: &str) {
+        self.driver.stop(&self.guid(name), MAIN).await.unwrap();
     }
 
     pub(super) async fn ended(&self, name: &str) -> Exit {
         let guid = self.guid(name);
-        let ended = self.driver.ended(&guid);
+        let ended = self.driver.ended(&guid, MAIN);
         tokio::time::timeout(PATIENCE, ended).await.expect("it ends").unwrap()
     }
 
@@ -88,9 +165,9 @@ impl Lab {
         self.ended(name).await
     }
 
-    pub(super) async fn why_not(&self, spec: Spec) -> String {
-        let home = self.dir.path().join("containers").join(&spec.guid);
-        let error = self.driver.run(spec).await.unwrap_err();
+    pub(super) async fn why_not(&self, job: Job) -> String {
+        let home = self.dir.path().join("containers").join(&job.guid);
+        let error = job.start(&self.driver).await.unwrap_err();
         assert!(matches!(error, Error::Unstartable(_)), "{error:?}");
         assert!(!home.exists(), "nothing is left");
         error.to_string()
@@ -120,34 +197,23 @@ impl Lab {
         let containers = self.dir.path().join("containers");
         for entry in fs::read_dir(&containers).unwrap() {
             let guid = entry.unwrap().file_name().into_string().unwrap();
-            let pids = fs::read_to_string(containers.join(&guid).join("pid")).unwrap();
+            let runs = fs::read_dir(containers.join(&guid).join("run")).unwrap();
+            let pids: Vec<String> = runs
+                .map(|run| fs::read_to_string(run.unwrap().path().join("pid")).unwrap())
+                .collect();
             self.driver.delete(&guid).await.unwrap();
             assert!(!containers.join(&guid).exists());
-            let mut pids = pids.lines();
-            let (shim, program) = (pids.next().unwrap(), pids.next().unwrap());
-            assert!(!Path::new("/proc").join(shim).exists(), "shim {shim} of {guid} is left");
-            // If its shim was killed, the system is its parent and may leave it a zombie for a while.
-            assert!(!is_alive(program.parse().unwrap()), "{program} of {guid} is left");
+            for pids in pids {
+                let mut pids = pids.lines();
+                let (shim, program) = (pids.next().unwrap(), pids.next().unwrap());
+                assert!(!Path::new("/proc").join(shim).exists(), "shim {shim} of {guid} is left");
+                // If its shim was killed, the system is its parent and may leave it a zombie for a while.
+                assert!(!is_alive(program.parse().unwrap()), "{program} of {guid} is left");
+            }
         }
         let strays = strays(self.dir.path());
         assert!(strays.is_empty(), "{strays:?}");
     }
-}
-
-pub(super) fn frames(logs: &Path) -> Vec<Frame> {
-    let mut files: Vec<PathBuf> = fs::read_dir(logs)
-        .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
-        .unwrap_or_default();
-    files.sort();
-    let mut frames = Vec::new();
-    for file in files {
-        let mut decoder = Decoder::default();
-        decoder.push(&fs::read(file).unwrap());
-        while let Some(frame) = decoder.next_frame().unwrap() {
-            frames.push(frame);
-        }
-    }
-    frames
 }
 
 /// Processes that mention the lab: its shims by their arguments, what they started by the guid.
@@ -168,34 +234,4 @@ fn strays(dir: &Path) -> Vec<String> {
         }
     }
     found
-}
-
-/// Looks again and again until it is so.
-pub(super) async fn until(mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "it does not come to pass");
-        tokio::time::sleep(Duration::from_millis(2)).await; // tidy: allow(sleep) polling
-    }
-}
-
-/// Whether it is there and no zombie.
-pub(super) fn is_alive(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
-/// False, and the test is reported as skipped, unless we are root.
-pub(super) fn is_root(test: &str) -> bool {
-    let is_root = geteuid().is_root();
-    if !is_root {
-        skip(test, "needs root");
-    }
-    is_root
-}
-
-pub(super) fn skip(test: &str, reason: &str) {
-    let Some(file) = std::env::var_os("KAPELL_TEST_SKIPS") else { return };
-    let mut file = fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
-    file.write_all(format!("SKIP {test}: {reason}\n").as_bytes()).unwrap();
 }

@@ -11,13 +11,13 @@ use crate::containers::Containers as _;
 #[tokio::test]
 async fn a_hundred_start_at_once_and_are_known_again() {
     let lab = Lab::new();
-    let specs: Vec<_> = (0..100).map(|at| lab.spec(&format!("many{at}"), "sleep 100")).collect();
+    let specs: Vec<_> = (0..100).map(|at| lab.job(&format!("many{at}"), "sleep 100")).collect();
     let lab = Arc::new(lab);
     let mut starts = JoinSet::new();
     let start = Instant::now();
     for spec in specs {
         let lab = Arc::clone(&lab);
-        starts.spawn(async move { lab.driver.run(spec).await });
+        starts.spawn(async move { spec.start(&lab.driver).await });
     }
     while let Some(ran) = starts.join_next().await {
         ran.unwrap().unwrap();

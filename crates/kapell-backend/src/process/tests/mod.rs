@@ -1,9 +1,12 @@
 //! Real shims and real programs.
 
+mod conformance;
 mod ends;
 mod faults;
+mod groups;
 mod killed;
 mod lab;
+mod launcher;
 mod many;
 mod output;
 mod restart;

@@ -6,16 +6,26 @@ use std::fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::lab::{Lab, is_alive, until};
+use super::lab::{Lab, MAIN, is_alive, until};
 use super::stopping::{FAMILY, family};
-use crate::containers::{Containers as _, Error, Exit, Found};
+use crate::containers::{Containers as _, Error, Exit};
 use crate::process::ProcessContainers;
-use crate::process::home::{Contents, Home};
+use crate::process::about_file::About;
+use crate::process::home::Home;
+use crate::process::run_home::RunHome;
 
 const KILLED: &str = "its shim was killed, ";
 
-fn by_guid(found: Vec<Found>) -> BTreeMap<String, Found> {
-    found.into_iter().map(|each| (each.guid.clone(), each)).collect()
+/// What is found of containers with one process each, by guid.
+async fn recover(lab: &Lab) -> BTreeMap<String, Option<Exit>> {
+    let found = lab.driver.recover().await.unwrap().into_iter();
+    let one = |found: crate::containers::Found| {
+        assert_eq!(found.tag, format!("tag of {}", found.guid).into_bytes());
+        let [process] = <[_; 1]>::try_from(found.processes).unwrap();
+        assert_eq!(process.name, MAIN);
+        (found.guid, process.exit)
+    };
+    found.map(one).collect()
 }
 
 fn shim_was_killed(exit: &Exit) -> bool {
@@ -42,22 +52,22 @@ async fn running_and_ended_containers_are_found_again() {
         .find(|entry| entry.file_name().to_string_lossy().starts_with("ends"));
     let home = home.unwrap().path();
     fs::write(home.join("work/go"), "").unwrap();
-    until(|| fs::read(home.join("exit")).unwrap().starts_with(b"KPX1")).await;
+    let run = home.join("run").join(MAIN);
+    until(|| fs::read(run.join("exit")).unwrap().starts_with(b"KPX1")).await;
     let lab = Lab { driver: ProcessContainers::open(lab.dir.path()).unwrap(), dir: lab.dir };
-    let home = Home::new(home);
-    until(|| !home.is_locked().unwrap()).await;
-    let found = by_guid(lab.driver.recover().await.unwrap());
+    let run = RunHome::new(run);
+    until(|| !run.is_locked().unwrap()).await;
+    let found = recover(&lab).await;
     assert_eq!(found.len(), 3);
-    assert_eq!(found[&guid(&lab, "runs")].exit, None);
-    assert_eq!(found[&guid(&lab, "runs")].tag, b"tag of runs");
-    let exit = found[&guid(&lab, "ends")].exit.clone().unwrap();
+    assert_eq!(found[&guid(&lab, "runs")], None);
+    let exit = found[&guid(&lab, "ends")].clone().unwrap();
     assert_eq!((exit.code, exit.last_words.as_str()), (Some(5), "x"));
     assert_eq!(lab.ended("ends").await, exit);
     fs::write(lab.home("runs").join("work/go"), "").unwrap();
     assert_eq!(lab.ended("runs").await.code, Some(4));
     assert_eq!(lab.text("runs"), "before\nafter\n");
     assert!(!is_alive(shim));
-    lab.driver.stop(&guid(&lab, "stops")).await.unwrap();
+    lab.stop("stops").await;
     assert_eq!(lab.ended("stops").await.signal, Some(15));
     lab.clean_up().await;
 }
@@ -66,30 +76,36 @@ async fn running_and_ended_containers_are_found_again() {
 async fn what_was_never_started_is_cleared_away() {
     let lab = Lab::new();
     let containers = lab.dir.path().join("containers");
-    // Killed after the directory was made, after all was written, and in the midst of removal.
-    fs::create_dir(containers.join("bare")).unwrap();
-    fs::write(containers.join("bare/lock"), "").unwrap();
+    // Killed after the directory was made, and in the midst of removal.
+    fs::create_dir_all(containers.join("bare/work")).unwrap();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let text = |boot: &str| {
-        crate::process::spec_file::encode(&lab.spec("x", ""), &lab.logs("x"), boot.trim(), None)
-            .unwrap()
-    };
+    let spec = |boot: &str| format!("kapell-spec-3\0{boot}\0sh\0\0\0\0\0\0end\0");
     let make = |guid: &str, boot: &str, pid: Option<&str>| {
         let home = Home::new(containers.join(guid));
-        home.make(&Contents { spec: &text(boot), tag: b"", user: None }).unwrap();
+        home.make(&About::new(&lab.job(guid, "").spec(), boot.trim()).unwrap()).unwrap();
+        let run = home.run(MAIN);
+        drop(run.make(spec(boot.trim()).as_bytes()).unwrap());
         if let Some(pid) = pid {
-            fs::write(home.dir().join("pid"), pid).unwrap();
+            fs::write(run.dir().join("pid"), pid).unwrap();
         }
+        home
     };
+    // Killed after all was written, and before the shim had said its number.
     make("done", &boot, None);
     make("cut", &boot, Some("123"));
     // Of an earlier boot; its numbers are others' now.
     make("old", "earlier", Some("1\n1\n"));
+    make("idle", "earlier", None);
     make("removed", &boot, Some("999999\n"));
-    fs::remove_file(containers.join("removed/spec")).unwrap();
+    fs::remove_file(containers.join("removed/about")).unwrap();
     let lab = lab.restart();
-    assert_eq!(lab.driver.recover().await.unwrap(), []);
-    assert_eq!(fs::read_dir(&containers).unwrap().count(), 0);
+    let mut found = lab.driver.recover().await.unwrap();
+    found.sort_by(|one, other| one.guid.cmp(&other.guid));
+    let told: Vec<_> =
+        found.iter().map(|each| (each.guid.as_str(), each.processes.len())).collect();
+    assert_eq!(told, [("cut", 0), ("done", 0)], "containers in which nothing ran");
+    assert_eq!(fs::read_dir(&containers).unwrap().count(), 2);
+    assert!(!containers.join("done/run").join(MAIN).exists());
     lab.clean_up().await;
 }
 
@@ -98,14 +114,14 @@ async fn a_slow_shim_is_not_taken_for_a_dead_one() {
     let lab = Lab::new();
     lab.run("slow", "sleep 100").await;
     // As it is before the shim has come so far as to write its number.
-    let path = lab.home("slow").join("pid");
+    let path = lab.run_home("slow").join("pid");
     let pids = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let lab = lab.restart();
-    let found = lab.driver.recover().await.unwrap();
-    assert_eq!((found.len(), &found[0].exit), (1, &None));
+    let found = recover(&lab).await;
+    assert_eq!(found, BTreeMap::from([(lab.guid("slow"), None)]));
     let guid = lab.guid("slow");
-    let stop = lab.driver.stop(&guid);
+    let stop = lab.driver.stop(&guid, MAIN);
     let late = async { fs::write(&path, &pids).unwrap() };
     let (stopped, ()) = tokio::join!(stop, late);
     stopped.unwrap();
@@ -127,13 +143,13 @@ async fn if_the_shim_is_killed_all_of_it_ends() {
     assert!(shim_was_killed(&exit), "{exit:?}");
     kill(Pid::from_raw(lab.pid("later", 0)), Signal::SIGKILL).unwrap();
     // The next agent finds out.
-    let later = Home::new(lab.home("later"));
+    let later = RunHome::new(lab.run_home("later"));
     until(|| !later.is_locked().unwrap()).await;
     let lab = lab.restart();
-    let found = by_guid(lab.driver.recover().await.unwrap());
-    assert_eq!(found[&lab.guid("at-once")].exit.as_ref(), Some(&exit));
-    assert!(found[&lab.guid("later")].exit.as_ref().is_some_and(shim_was_killed));
-    assert_eq!(Some(lab.ended("later").await), found[&lab.guid("later")].exit);
+    let found = recover(&lab).await;
+    assert_eq!(found[&lab.guid("at-once")].as_ref(), Some(&exit));
+    assert!(found[&lab.guid("later")].as_ref().is_some_and(shim_was_killed));
+    assert_eq!(Some(lab.ended("later").await), found[&lab.guid("later")]);
     assert!(!members.into_iter().any(is_alive));
     lab.clean_up().await;
 }
@@ -160,18 +176,18 @@ async fn what_ended_before_the_machine_was_started_anew_is_not_lost() {
     let lab = Lab::new();
     for (name, script) in [("ended", "echo 42 > answer; echo words"), ("cut", "exit 1")] {
         lab.run_to_end(name, script).await;
-        let path = lab.home(name).join("spec");
+        let path = lab.run_home(name).join("spec");
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let text = String::from_utf8(fs::read(&path).unwrap()).unwrap();
         fs::write(&path, text.replace(boot.trim(), "earlier")).unwrap();
     }
-    fs::write(lab.home("cut").join("exit"), b"KPX1").unwrap();
+    fs::write(lab.run_home("cut").join("exit"), b"KPX1").unwrap();
     let lab = lab.restart();
-    let found = lab.driver.recover().await.unwrap();
-    assert_eq!(found.len(), 1);
+    let found = recover(&lab).await;
     let exit = Exit { code: Some(0), last_words: "words".to_owned(), ..Exit::default() };
-    assert_eq!((&found[0].guid, &found[0].exit), (&lab.guid("ended"), &Some(exit)));
-    assert_eq!(lab.driver.read_own(&found[0].guid, "answer", 10).await.unwrap(), b"42\n");
+    assert_eq!(found, BTreeMap::from([(lab.guid("ended"), Some(exit))]));
+    let answer = lab.driver.read_own(&lab.guid("ended"), "answer", 10).await.unwrap();
+    assert_eq!(answer, b"42\n");
     assert!(!lab.home("cut").exists(), "nobody knows how it ended");
     lab.clean_up().await;
 }

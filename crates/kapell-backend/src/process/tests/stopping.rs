@@ -3,37 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::lab::{Lab, is_alive};
-use crate::containers::{Containers as _, Exit, Spec};
-
-#[tokio::test]
-async fn a_program_that_heeds_sigterm_ends_by_itself() {
-    let lab = Lab::new();
-    lab.run("kind", "trap 'echo bye >&2; exit 7' TERM; echo ready; while :; do sleep 0.02; done")
-        .await;
-    lab.says("kind", "ready").await;
-    lab.driver.stop(&lab.guid("kind")).await.unwrap();
-    let want =
-        Exit { code: Some(7), stopped: true, last_words: "bye".to_owned(), ..Exit::default() };
-    assert_eq!(lab.ended("kind").await, want);
-    // Who has ended may be stopped again.
-    lab.driver.stop(&lab.guid("kind")).await.unwrap();
-    lab.clean_up().await;
-}
-
-#[tokio::test]
-async fn a_program_that_ignores_sigterm_is_killed_after_its_grace_time() {
-    let lab = Lab::new();
-    let script = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
-    let stop_grace = Duration::from_millis(300);
-    lab.driver.run(Spec { stop_grace, ..lab.spec("deaf", script) }).await.unwrap();
-    lab.says("deaf", "ready").await;
-    let start = Instant::now();
-    lab.driver.stop(&lab.guid("deaf")).await.unwrap();
-    let exit = lab.ended("deaf").await;
-    assert_eq!((exit.signal, exit.stopped), (Some(9), true));
-    assert!(start.elapsed() >= stop_grace && start.elapsed() < Duration::from_secs(5));
-    lab.clean_up().await;
-}
+use crate::containers::Containers as _;
 
 #[tokio::test]
 async fn a_stop_right_after_the_start_is_not_lost() {
@@ -41,7 +11,7 @@ async fn a_stop_right_after_the_start_is_not_lost() {
     for at in 0..20 {
         let name = format!("soon{at}");
         lab.run(&name, "sleep 100").await;
-        lab.driver.stop(&lab.guid(&name)).await.unwrap();
+        lab.stop(&name).await;
         let exit = lab.ended(&name).await;
         assert_eq!((exit.signal, exit.stopped, exit.trouble), (Some(15), true, None));
     }
@@ -53,7 +23,7 @@ async fn a_stopped_program_hears_that_it_is_to_end() {
     let lab = Lab::new();
     lab.run("frozen", "echo ready; kill -STOP $$; sleep 100").await;
     lab.says("frozen", "ready").await;
-    lab.driver.stop(&lab.guid("frozen")).await.unwrap();
+    lab.stop("frozen").await;
     assert_eq!(lab.ended("frozen").await.signal, Some(15));
     lab.clean_up().await;
 }
@@ -127,7 +97,7 @@ async fn a_stopped_shim_is_no_way_to_live_on() {
     };
     lab.run("stops", "sleep 100").await;
     freeze(lab.pid("stops", 0)).unwrap();
-    lab.driver.stop(&lab.guid("stops")).await.unwrap();
+    lab.stop("stops").await;
     assert_eq!(lab.ended("stops").await.signal, Some(15));
     lab.run("deleted", &format!("trap '' TERM; {FAMILY} wait")).await;
     let members = family(&lab, "deleted").await;

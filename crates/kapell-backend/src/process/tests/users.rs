@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 use nix::unistd::geteuid;
 
-use super::lab::{Lab, is_alive, is_root};
-use crate::containers::{Containers as _, Spec, User};
+use super::lab::{Job, Lab, is_alive, is_root, own_user};
+use crate::containers::{Containers as _, User};
 
 const USER: User = User::Id { uid: 300_001, gid: 300_002, own: false };
 
@@ -19,10 +19,10 @@ async fn root_runs_each_as_its_own_user() {
     let home = lab.home("user");
     let script = format!(
         "id -u; id -g; id -G; grep CapEff /proc/self/status; touch mine && echo wrote; pwd; \
-         cat {0}/spec; ls {0}; exit 3",
+         cat {0}/about {0}/run/main/spec; ls {0} {0}/run; exit 3",
         home.display()
     );
-    lab.driver.run(Spec { user: USER, ..lab.spec("user", &script) }).await.unwrap();
+    lab.start(Job { user: USER, ..lab.job("user", &script) }).await;
     assert_eq!(lab.ended("user").await.code, Some(3));
     let want = format!(
         "300001\n300002\n300002\nCapEff:\t0000000000000000\nwrote\n{}/work\n",
@@ -31,11 +31,11 @@ async fn root_runs_each_as_its_own_user() {
     assert_eq!(lab.text("user"), want, "it neither reads its spec nor its home");
     let mine = fs::metadata(home.join("work/mine")).unwrap();
     assert_eq!((mine.uid(), mine.gid()), (300_001, 300_002));
-    for name in ["spec", "tag", "exit", "pid"] {
+    for name in ["about", "run", "run/main", "run/main/spec", "run/main/exit", "run/main/pid"] {
         assert_eq!(fs::metadata(home.join(name)).unwrap().mode() & 0o077, 0, "{name}");
     }
     // It dies with its shim although it has become another user.
-    lab.driver.run(Spec { user: USER, ..lab.spec("dies", "sleep 100") }).await.unwrap();
+    lab.start(Job { user: USER, ..lab.job("dies", "sleep 100") }).await;
     let shim = nix::unistd::Pid::from_raw(lab.pid("dies", 0));
     nix::sys::signal::kill(shim, nix::sys::signal::Signal::SIGKILL).unwrap();
     assert!(lab.ended("dies").await.trouble.is_some());
@@ -52,7 +52,7 @@ async fn a_directory_is_entered_as_its_user() {
     fs::create_dir(&closed).unwrap();
     let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
     fs::set_permissions(&closed, mode).unwrap();
-    let spec = Spec { user: USER, dir: Some(closed.clone()), ..lab.spec("closed", "pwd") };
+    let spec = Job { user: USER, dir: Some(closed.clone()), ..lab.job("closed", "pwd") };
     let want = format!("directory `{}` may not be entered", closed.display());
     assert_eq!(lab.why_not(spec).await, want);
     lab.clean_up().await;
@@ -65,15 +65,9 @@ async fn only_root_may_choose_users() {
         return;
     }
     let lab = Lab::new();
-    let why = lab.why_not(Spec { user: USER, ..lab.spec("other", "true") }).await;
+    let why = lab.why_not(Job { user: USER, ..lab.job("other", "true") }).await;
     assert!(why.starts_with("only root may run a container as user 300001"), "{why}");
     lab.clean_up().await;
-}
-
-/// Others run tests on this machine, too, and whoever has this user is killed.
-fn own_user(at: u32) -> User {
-    let uid = 1_000_000_000 + std::process::id() * 4 + at;
-    User::Id { uid, gid: uid, own: true }
 }
 
 /// Leaves the session and the shim behind, without any mark, and tells its number.
@@ -92,7 +86,7 @@ async fn whatever_runs_as_its_own_user_ends_with_it() {
     }
     let lab = Lab::new();
     let script = format!("{ESCAPES} wait");
-    lab.driver.run(Spec { user: own_user(0), ..lab.spec("swept", &script) }).await.unwrap();
+    lab.start(Job { user: own_user(), ..lab.job("swept", &script) }).await;
     let pid = escaped(&lab, "swept").await;
     assert!(is_alive(pid));
     let shim = nix::unistd::Pid::from_raw(lab.pid("swept", 0));
@@ -100,14 +94,15 @@ async fn whatever_runs_as_its_own_user_ends_with_it() {
     assert!(lab.ended("swept").await.trouble.is_some());
     assert!(!is_alive(pid), "it is found by its user");
     // One that is no descendant at all, such as what a timer of the system has started.
-    let User::Id { uid, .. } = own_user(1) else { unreachable!() };
+    let user = own_user();
+    let User::Id { uid, .. } = user else { unreachable!() };
     let mut stranger = std::os::unix::process::CommandExt::uid(
         std::process::Command::new("/bin/sleep").arg("100"),
         uid,
     )
     .spawn()
     .unwrap();
-    lab.driver.run(Spec { user: own_user(1), ..lab.spec("ends", "exit 3") }).await.unwrap();
+    lab.start(Job { user, ..lab.job("ends", "exit 3") }).await;
     assert_eq!(lab.ended("ends").await.code, Some(3));
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&stranger.wait().unwrap()), Some(9));
     lab.clean_up().await;
@@ -119,7 +114,7 @@ async fn others_of_a_user_that_is_not_its_own_are_left_alone() {
         return;
     }
     let lab = Lab::new();
-    let User::Id { uid, gid, .. } = own_user(2) else { unreachable!() };
+    let User::Id { uid, gid, .. } = own_user() else { unreachable!() };
     let user = User::Id { uid, gid, own: false };
     let mut stranger = std::os::unix::process::CommandExt::uid(
         std::process::Command::new("/bin/sleep").arg("100"),
@@ -128,7 +123,7 @@ async fn others_of_a_user_that_is_not_its_own_are_left_alone() {
     .spawn()
     .unwrap();
     for (name, script) in [("ends", "exit 3"), ("killed", "sleep 100")] {
-        lab.driver.run(Spec { user: user.clone(), ..lab.spec(name, script) }).await.unwrap();
+        lab.start(Job { user: user.clone(), ..lab.job(name, script) }).await;
         if name == "killed" {
             let shim = nix::unistd::Pid::from_raw(lab.pid(name, 0));
             nix::sys::signal::kill(shim, nix::sys::signal::Signal::SIGKILL).unwrap();
@@ -147,19 +142,18 @@ async fn only_files_of_its_user_are_read() {
         return;
     }
     let lab = Lab::new();
-    let own = Spec { user: USER, ..lab.spec("own", "echo 42 > answer; ln -s /etc/shadow link") };
-    lab.driver.run(own).await.unwrap();
+    let script = "echo 42 > answer; ln -s /etc/shadow link";
+    lab.start(Job { user: USER, ..lab.job("own", script) }).await;
     lab.ended("own").await;
-    let etc = Some(std::path::PathBuf::from("/etc"));
-    lab.driver.run(Spec { user: USER, dir: etc, ..lab.spec("etc", "true") }).await.unwrap();
-    lab.ended("etc").await;
+    // As if somebody else had put it there.
+    fs::write(lab.home("own").join("work/other"), "x").unwrap();
     let read = async |name: &str, file: &str| {
         let read = lab.driver.read_own(&lab.guid(name), file, 10).await;
         read.map_err(|error| std::error::Error::source(&error).unwrap().to_string())
     };
     assert_eq!(read("own", "answer").await.unwrap(), b"42\n");
     assert!(read("own", "link").await.unwrap_err().contains("symbolic link"));
-    let why = read("etc", "shadow").await.unwrap_err();
+    let why = read("own", "other").await.unwrap_err();
     assert_eq!(why, "it belongs to user 0, not to the task's user 300001");
     lab.clean_up().await;
 }

@@ -1,8 +1,8 @@
 //! What cells report of instances.
 
 use super::instances::{stepped, unclaimed};
-use super::{Origin, Step};
-use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo};
+use super::{Origin, Reached, Step};
+use crate::board::actual::{ActualLrp, ActualState, InstanceKey, LrpKey};
 use crate::board::crash;
 use crate::board::desired::DesiredLrp;
 use crate::board::record::Record;
@@ -39,22 +39,23 @@ impl Step<'_, '_> {
         key: &LrpKey,
         us: &InstanceKey,
         origin: &Origin<'_>,
-        net: &NetInfo,
+        reached: &Reached<'_>,
     ) -> Result<(), Refusal> {
-        let net = Some(net.clone());
+        let (net, ready) = (Some(reached.net.clone()), Some(reached.ready));
         let lrp = match self.draft.instance(key) {
             None => ActualLrp {
                 state: ActualState::Running,
                 instance_guid: Some(us.instance_guid.clone()),
                 cell_id: Some(us.cell_id.clone()),
                 net,
+                ready,
                 ..self.another(key, origin)
             },
             Some(lrp) => match lrp.state {
                 ActualState::Running if !lrp.is_of(us) => return Err(refused("run here", &lrp)),
                 ActualState::Running => {
-                    if lrp.net != net {
-                        self.put(ActualLrp { net, version: lrp.version + 1, ..lrp });
+                    if lrp.net != net || lrp.ready != ready {
+                        self.put(ActualLrp { net, ready, version: lrp.version + 1, ..lrp });
                     }
                     return Ok(());
                 }
@@ -64,7 +65,8 @@ impl Step<'_, '_> {
                     return Err(of_another(&lrp));
                 }
                 ActualState::Unclaimed | ActualState::Claimed | ActualState::Crashed => {
-                    ActualLrp { net, ..stepped(lrp, ActualState::Running, Some(us), self.now) }
+                    let lrp = stepped(lrp, ActualState::Running, Some(us), self.now);
+                    ActualLrp { net, ready, ..lrp }
                 }
             },
         };
@@ -77,6 +79,27 @@ impl Step<'_, '_> {
             }
         }
         self.give_up_earlier(key);
+        Ok(())
+    }
+
+    /// Notes whether an instance is ready, or its evacuating twin if that is what its cell still runs.
+    pub(super) fn ready(
+        &mut self,
+        key: &LrpKey,
+        us: &InstanceKey,
+        ready: bool,
+    ) -> Result<(), Refusal> {
+        let (lrp, twin) = (self.draft.instance(key), self.draft.evacuating(key));
+        let runs = |lrp: &ActualLrp| lrp.state == ActualState::Running && lrp.is_of(us);
+        let Some(ours) = [&lrp, &twin].into_iter().flatten().find(|lrp| runs(lrp)) else {
+            let stands = lrp.or(twin).ok_or_else(|| no_instance(key))?;
+            let wish = if ready { "become ready here" } else { "stop being ready here" };
+            return Err(refused(wish, &stands));
+        };
+        let ready = Some(ready);
+        if ours.ready != ready {
+            self.put(ActualLrp { ready, version: ours.version + 1, ..ours.clone() });
+        }
         Ok(())
     }
 

@@ -20,8 +20,7 @@ const OURS: [&str; 7] =
 
 impl Step<'_, '_> {
     pub(super) fn desire(&mut self, wanted: &DesiredLrp) -> Result<Reply, Refusal> {
-        let mut problems = validate::desired(wanted);
-        problems.extend(validate::unsupported_in_desired(wanted));
+        let problems = validate::desired(wanted);
         if !problems.is_empty() {
             return Err(Refusal::Invalid { problems });
         }

@@ -23,11 +23,14 @@ impl Step<'_, '_> {
             return Err(Refusal::State { text });
         }
         if rule.actions.contains(&Action::MakeTwin) {
+            let ours = [&lrp, &twin].into_iter().flatten().find(|lrp| lrp.is_of(us));
+            let ready = ours.and_then(|lrp| lrp.ready).unwrap_or(true);
             self.put(ActualLrp {
                 state: ActualState::Running,
                 instance_guid: Some(us.instance_guid.clone()),
                 cell_id: Some(us.cell_id.clone()),
                 net: Some(net.clone()),
+                ready: Some(ready),
                 crash_count: lrp.as_ref().map_or(0, |lrp| lrp.crash_count),
                 evacuating: true,
                 expires_at: Some(self.now.after(self.settings.evacuation)),

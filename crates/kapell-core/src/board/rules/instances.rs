@@ -105,7 +105,7 @@ pub(super) fn unclaimed(lrp: ActualLrp, now: Timestamp) -> ActualLrp {
     stepped(lrp, ActualState::Unclaimed, None, now)
 }
 
-/// The same instance in another state, with the fields that fit it; net info is the caller's.
+/// The same instance in another state, with the fields that fit it; net info and readiness are the caller's.
 pub(super) fn stepped(
     mut lrp: ActualLrp,
     to: ActualState,
@@ -118,6 +118,7 @@ pub(super) fn stepped(
     lrp.instance_guid = instance.map(|instance| instance.instance_guid.clone());
     lrp.cell_id = instance.map(|instance| instance.cell_id.clone());
     lrp.net = None;
+    lrp.ready = None;
     lrp.placement_error = None;
     lrp.version += 1;
     lrp

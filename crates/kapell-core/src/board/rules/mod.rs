@@ -7,7 +7,7 @@ mod evacuation;
 mod instances;
 mod tasks;
 
-use super::actual::{ActualLrp, LrpKey};
+use super::actual::{ActualLrp, LrpKey, NetInfo};
 use super::draft::Draft;
 use super::record::RecordKey;
 use super::request::{Effect, Refusal, Reply, Report, Request, Retirement, Verdict};
@@ -35,6 +35,13 @@ struct Origin<'a> {
     domain: &'a Domain,
     /// Older agents do not say.
     incarnation: Option<u64>,
+}
+
+/// Where a container that runs is reached, and whether it is to be sent work.
+#[derive(Debug, Clone, Copy)]
+struct Reached<'a> {
+    net: &'a NetInfo,
+    ready: bool,
 }
 
 /// One request in the making.
@@ -99,8 +106,13 @@ impl Step<'_, '_> {
                 self.claim(key, &us, *incarnation)?;
                 key
             }
-            Report::Running { key, domain, incarnation, net, .. } => {
-                self.running(key, &us, &Origin { domain, incarnation: *incarnation }, net)?;
+            Report::Running { key, domain, incarnation, net, ready, .. } => {
+                let origin = Origin { domain, incarnation: *incarnation };
+                self.running(key, &us, &origin, &Reached { net, ready: *ready })?;
+                key
+            }
+            Report::Ready { key, ready, .. } => {
+                self.ready(key, &us, *ready)?;
                 key
             }
             Report::Crashed { key, domain, incarnation, reason, .. } => {

@@ -62,8 +62,7 @@ impl Step<'_, '_> {
         definition: &TaskDefinition,
         instance_guid: &InstanceGuid,
     ) -> Result<Reply, Refusal> {
-        let mut problems = validate::task(definition);
-        problems.extend(validate::unsupported_in_task(definition));
+        let problems = validate::task(definition);
         if !problems.is_empty() {
             return Err(Refusal::Invalid { problems });
         }

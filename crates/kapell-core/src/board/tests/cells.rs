@@ -13,6 +13,7 @@ fn runs_of(incarnation: Option<u64>) -> Report {
         domain: "d".into(),
         incarnation,
         net: net(),
+        ready: true,
     }
 }
 
@@ -128,6 +129,7 @@ fn running_again_writes_only_a_changed_address() {
         domain: "d".into(),
         incarnation: None,
         net: moved.clone(),
+        ready: true,
     };
     world.report("a", report).unwrap();
     let lrp = world.instance(0).unwrap();

@@ -62,7 +62,7 @@ fn desiring_something_else_under_the_same_name_is_refused_with_the_fields() {
 fn what_cannot_be_desired_is_refused_with_all_problems() {
     let bad = DesiredLrp { process_guid: "a b".into(), rootfs: Some("x".to_owned()), ..web() };
     let Err(Refusal::Invalid { problems }) = World::new().ask(&desire(bad)) else { panic!() };
-    assert_eq!(problems.len(), 3, "{problems:?}");
+    assert_eq!(problems.len(), 2, "{problems:?}");
 }
 
 #[test]

@@ -75,6 +75,16 @@ fn an_instance_says_why_it_is_as_it_is() {
 }
 
 #[test]
+fn an_instance_that_is_not_ready_says_so() {
+    let told = |lrp| {
+        let facts = explained(&World::desiring(1).with(lrp)).facts;
+        facts.iter().any(|fact| fact.starts_with("it is not ready"))
+    };
+    assert!(told(ActualLrp { ready: Some(false), ..running("a", "x") }));
+    assert!(!told(running("a", "x")) && !told(claimed("a", "x")));
+}
+
+#[test]
 fn an_instance_says_when_the_board_tries_again() {
     let at = |world: &World| explained(world).next_try_at;
     assert_eq!(at(&World::desiring(1).with(crashed(4))), Some(NOW.after(seconds(60))));

@@ -14,7 +14,7 @@ fn claim(incarnation: Option<u64>) -> Report {
 
 fn runs(incarnation: Option<u64>) -> Report {
     let (instance_guid, domain) = ("x".into(), "d".into());
-    Report::Running { key: key(0), instance_guid, domain, incarnation, net: net() }
+    Report::Running { key: key(0), instance_guid, domain, incarnation, net: net(), ready: true }
 }
 
 fn crashes(incarnation: Option<u64>) -> Report {

@@ -14,7 +14,18 @@ fn all() -> Vec<ActualLrp> {
         ..running("cell-1", "ä\u{7}")
     };
     let waits = ActualLrp { placement_error: Some("no room".to_owned()), ..unclaimed() };
-    vec![unclaimed(), waits, claimed("a", "x"), full, crashed(200), twin("b", "y")]
+    let unready = ActualLrp { ready: Some(false), ..running("a", "x") };
+    let leaving = ActualLrp { ready: Some(false), ..twin("b", "y") };
+    vec![
+        unclaimed(),
+        waits,
+        claimed("a", "x"),
+        full,
+        unready,
+        crashed(200),
+        twin("b", "y"),
+        leaving,
+    ]
 }
 
 #[test]
@@ -45,6 +56,33 @@ fn an_instance_is_written_so() {
     let record = Record::Actual(Box::new(lrp));
     assert_eq!(record.encode(), [b"a\x02", &text[..]].concat());
     assert_eq!(record.key().encode(), b"aweb\0\0\0\0\0");
+}
+
+/// Only what a host of the version before could not take in says that it is of a later one.
+#[test]
+fn an_instance_that_is_not_ready_is_written_so() {
+    let lrp = ActualLrp { since: Timestamp(5), ready: Some(false), ..running("a", "x") };
+    let text =
+        br#"["d","RUNNING","x","a",["10.0.0.1",[[8080,61000]]],5,0,null,null,null,0,1,false]"#;
+    let record = Record::Actual(Box::new(lrp));
+    assert_eq!(record.encode(), [b"a\x03", &text[..]].concat());
+}
+
+#[test]
+fn what_runs_by_an_older_record_is_ready() {
+    let key = Record::Actual(Box::new(running("a", "x"))).key().encode();
+    let row = br#"["d","RUNNING","x","a",["10.0.0.1",[]],5,0,null,null,null,0,2]"#;
+    let object = br#"{"process_guid":"web","index":0,"domain":"d","state":"RUNNING",
+        "instance_guid":"x","cell_id":"a","net":{"address":"10.0.0.1","ports":[]},"since":5}"#;
+    for former in [[b"a\x02", &row[..]].concat(), [b"a\x01", &object[..]].concat()] {
+        let Ok(Record::Actual(lrp)) = Record::decode(&key, &former) else { panic!("not read") };
+        assert_eq!((lrp.ready, lrp.is_ready()), (Some(true), true));
+    }
+    let row = br#"["d","CLAIMED","x","a",null,5,0,null,null,null,0,2]"#;
+    let Ok(Record::Actual(lrp)) = Record::decode(&key, &[b"a\x02", &row[..]].concat()) else {
+        panic!("not read")
+    };
+    assert_eq!((lrp.ready, lrp.is_ready()), (None, false));
 }
 
 #[test]
@@ -92,6 +130,8 @@ fn fields_that_do_not_fit_the_state_make_no_record() {
         ActualLrp { cell_id: None, ..claimed("a", "x") },
         ActualLrp { state: ActualState::Crashed, ..running("a", "x") },
         ActualLrp { evacuating: true, ..claimed("a", "x") },
+        ActualLrp { ready: Some(false), ..claimed("a", "x") },
+        ActualLrp { ready: Some(false), ..unclaimed() },
     ];
     let lrps = lrps.map(|lrp| Record::Actual(Box::new(lrp)));
     let tasks = [

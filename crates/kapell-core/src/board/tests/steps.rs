@@ -96,6 +96,7 @@ fn every_step_that_is_allowed_can_be_taken() {
             incarnation: None,
             domain: domain.clone(),
             net: net(),
+            ready: true,
         })
     };
     let crashes = || {

@@ -1,5 +1,5 @@
 use super::world::*;
-use crate::board::action::{Nested, Several, Timeout};
+use crate::board::action::{EmitProgress, Nested, Several, Timeout};
 use crate::board::validate;
 use crate::board::*;
 
@@ -25,8 +25,6 @@ fn nested(depth: usize) -> Action {
 fn a_good_desired_lrp_and_a_good_task_have_no_problem() {
     assert_eq!(validate::desired(&web()), [""; 0]);
     assert_eq!(validate::task(&definition()), [""; 0]);
-    assert_eq!(validate::unsupported_in_desired(&web()), [""; 0]);
-    assert_eq!(validate::unsupported_in_task(&definition()), [""; 0]);
 }
 
 #[test]
@@ -180,21 +178,176 @@ fn all_problems_of_a_task_are_told_at_once() {
 }
 
 #[test]
-fn what_cells_cannot_run_yet_is_refused() {
-    let parallel = Action::Parallel(Several { actions: vec![run("x")] });
-    let text = "action: `parallel` cannot be run by cells yet; use `run`";
-    assert_eq!(validate::unsupported(&parallel), [text]);
-    let lrp = DesiredLrp {
-        setup: Some(run("x")),
-        monitor: Some(run("x")),
-        rootfs: Some("oci:///x".to_owned()),
-        ..with_action(parallel)
+fn every_action_may_be_desired_wherever_one_stands() {
+    let download = Download {
+        from: "HTTPS://host/a.tgz".to_owned(),
+        to: "app/a.tgz".to_owned(),
+        checksum: Some(format!("sha256:{}", "0aF9".repeat(16))),
     };
-    let texts = validate::unsupported_in_desired(&lrp);
-    assert_eq!(texts.len(), 4, "{texts:?}");
-    assert!(texts[3].contains("only the process driver is there"));
-    let def = TaskDefinition { rootfs: Some("oci:///x".to_owned()), ..definition() };
-    assert_eq!(validate::unsupported_in_task(&def).len(), 1);
+    let upload = Upload { from: "./out..put".to_owned(), to: "http://host:1/p".to_owned() };
+    let inner = vec![run("x"), Action::Download(download), Action::Upload(upload)];
+    let several = || Several { actions: inner.clone() };
+    let nested = |action: Action| Nested { action: Box::new(action) };
+    let late = |action: Action| Timeout { action: Box::new(action), timeout_ms: 1 };
+    let progress = EmitProgress {
+        action: Box::new(Action::Codependent(several())),
+        start_message: String::new(),
+        success_message: String::new(),
+        failure_message: String::new(),
+    };
+    let all = Action::Serial(Several {
+        actions: vec![
+            Action::Try(nested(Action::Parallel(several()))),
+            Action::Timeout(late(Action::Serial(several()))),
+            Action::EmitProgress(progress),
+        ],
+    });
+    let lrp = DesiredLrp {
+        setup: Some(all.clone()),
+        monitor: Some(all.clone()),
+        rootfs: Some("oci:///x".to_owned()),
+        ..with_action(all.clone())
+    };
+    assert_eq!(validate::desired(&lrp), [""; 0]);
+    let def =
+        TaskDefinition { action: all, rootfs: Some("docker:///x".to_owned()), ..definition() };
+    assert_eq!(validate::task(&def), [""; 0]);
+}
+
+#[test]
+fn a_download_is_from_a_url_to_a_file_of_the_container() {
+    let download = |from: &str, to: &str, checksum: Option<&str>| {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        Action::Download(Download { from, to, checksum: checksum.map(str::to_owned) })
+    };
+    for good in ["http://host/x", "https://host:1/x?y#z", "file:///opt/x", "FILE:///x"] {
+        assert_eq!(validate::desired(&with_action(download(good, "x", None))), [""; 0], "{good}");
+    }
+    for bad in [
+        "",
+        "x",
+        "/x",
+        "ftp://h/x",
+        "file:x",
+        "file://host/x",
+        "file:///",
+        "file:///a/../b",
+        "http:///x",
+        "http://a b/",
+        "http://h/\0",
+    ] {
+        let text = problem(&with_action(download(bad, "x", None)));
+        assert!(text.starts_with("action.download.from: must be a URL such as"), "{text}");
+    }
+    for bad in ["/x", "../x", "a/../b", "a/.."] {
+        let text = problem(&with_action(download("http://h/x", bad, None)));
+        let want = format!("action.download.to: must be a relative path without `..`, not `{bad}`");
+        assert_eq!(text, want);
+    }
+    let short = format!("sha256:{}", "a".repeat(63));
+    let odd = format!("sha256:{}", "g".repeat(64));
+    let other = format!("sha1:{}", "a".repeat(64));
+    for bad in ["", "a", "sha256:", &short, &odd, &other] {
+        let text = problem(&with_action(download("http://h/x", "x", Some(bad))));
+        assert!(text.starts_with("action.download.checksum: must be `sha256:` and 64"), "{text}");
+    }
+    let problems = validate::desired(&with_action(download("", "", Some(""))));
+    let places = ["from: must be a URL", "to: must not be empty", "checksum: must be"];
+    assert_eq!(problems.len(), places.len(), "{problems:?}");
+    for (problem, place) in problems.iter().zip(places) {
+        assert!(problem.starts_with(&format!("action.download.{place}")), "{problem}");
+    }
+}
+
+#[test]
+fn an_upload_is_from_a_file_of_the_container_to_a_url() {
+    let upload = |from: &str, to: &str| {
+        with_action(Action::Upload(Upload { from: from.to_owned(), to: to.to_owned() }))
+    };
+    assert_eq!(validate::desired(&upload("a/b", "http://host/x")), [""; 0]);
+    for bad in ["", "x", "file:///x", "ftp://h/x", "https:///x"] {
+        let text = problem(&upload("x", bad));
+        assert!(text.starts_with("action.upload.to: must be a URL such as"), "{text}");
+    }
+    for (bad, why) in [
+        ("", "must not be empty"),
+        ("/etc/shadow", "must be a relative path without `..`, not `/etc/shadow`"),
+        ("a/../../b", "must be a relative path without `..`, not `a/../../b`"),
+        ("a\0", "must not contain a NUL byte"),
+    ] {
+        assert_eq!(problem(&upload(bad, "http://h/x")), format!("action.upload.from: {why}"));
+    }
+}
+
+#[test]
+fn a_recipe_is_made_of_at_most_256_actions() {
+    let wide = |count| Action::Parallel(Several { actions: vec![run("x"); count] });
+    assert_eq!(validate::desired(&with_action(wide(255))), [""; 0]);
+    let text = problem(&with_action(wide(256)));
+    assert_eq!(text, "action: must be made of at most 256 actions, not 257");
+    let text = problem(&DesiredLrp { setup: Some(wide(300)), ..web() });
+    assert!(text.starts_with("setup: must be made of at most 256 actions"), "{text}");
+}
+
+fn http(port: u16, path: &str) -> Check {
+    Check { http: Some(HttpCheck { port, path: path.to_owned() }), ..Check::default() }
+}
+
+fn tcp(port: u16) -> Check {
+    Check { tcp: Some(TcpCheck { port }), ..Check::default() }
+}
+
+fn checked(check: Check) -> DesiredLrp {
+    DesiredLrp { ports: vec![8080, 9090], check: Some(check), ..web() }
+}
+
+#[test]
+fn a_check_asks_one_thing_of_one_of_the_ports() {
+    for good in [http(8080, "/"), http(9090, "/healthz?x=1"), tcp(9090)] {
+        assert_eq!(validate::desired(&checked(good.clone())), [""; 0]);
+        let lrp = DesiredLrp { readiness: Some(tcp(8080)), ..checked(good) };
+        assert_eq!(validate::desired(&lrp), [""; 0]);
+    }
+    let right = "check: must have exactly one of `http` and `tcp`";
+    assert_eq!(problem(&checked(Check::default())), right);
+    assert_eq!(problem(&checked(Check { tcp: tcp(8080).tcp, ..http(8080, "/") })), right);
+    assert_eq!(problem(&checked(http(80, "/"))), "check.http.port: must be one of `ports`, not 80");
+    assert_eq!(problem(&checked(tcp(0))), "check.tcp.port: must be one of `ports`, not 0");
+    for bad in ["", "x", "/a b", "/a\r\nHost: b"] {
+        let text = problem(&checked(http(8080, bad)));
+        assert!(text.starts_with("check.http.path: must begin with `/`"), "{text}");
+    }
+    let lrp = DesiredLrp { readiness: Some(tcp(1)), ..checked(tcp(2)) };
+    let want = [
+        "check.tcp.port: must be one of `ports`, not 2",
+        "readiness.tcp.port: must be one of `ports`, not 1",
+    ];
+    assert_eq!(validate::desired(&lrp), want);
+}
+
+#[test]
+fn whether_it_is_well_is_found_out_in_one_way() {
+    let lrp = DesiredLrp { monitor: Some(run("x")), ..checked(tcp(8080)) };
+    assert_eq!(problem(&lrp), "check: cannot stand beside `monitor`; leave one of them out");
+    let lrp = DesiredLrp { check: None, readiness: Some(tcp(8080)), ..lrp };
+    assert_eq!(validate::desired(&lrp), [""; 0], "being ready is another question");
+}
+
+#[test]
+fn a_check_is_written_as_short_as_it_can_be() {
+    let read = |text: &str| serde_json::from_str::<Check>(text).unwrap();
+    let text = r#"{"http":{"port":8080}}"#;
+    assert_eq!(read(text), http(8080, "/"));
+    assert_eq!(serde_json::to_string(&read(text)).unwrap(), text);
+    assert_eq!(read(text).timeout(), Check::USUAL_TIMEOUT);
+    let text = r#"{"tcp":{"port":1},"every_ms":5,"timeout_ms":7}"#;
+    assert_eq!(serde_json::to_string(&read(text)).unwrap(), text);
+    assert_eq!(read(text).timeout(), std::time::Duration::from_millis(7));
+    serde_json::from_str::<Check>(r#"{"udp":{"port":1}}"#).unwrap_err();
+    let plain = serde_json::to_value(web()).unwrap();
+    for field in ["check", "readiness", "cpu_millis", "log_rate"] {
+        assert_eq!(plain.get(field), None, "{field}");
+    }
 }
 
 #[test]

@@ -14,14 +14,17 @@ fn now_long() -> u64 {
 
 fn arb_report() -> impl Strategy<Value = Request> {
     let incarnation = prop_oneof![Just(None), Just(Some(0)), Just(Some(now_long()))];
-    let which = (0..9, 0..2_u32, 0..2_usize, 0..2_usize, incarnation);
-    which.prop_map(|(kind, index, cell, guid, incarnation)| {
+    let which = (0..10, 0..2_u32, 0..2_usize, 0..2_usize, incarnation, any::<bool>());
+    which.prop_map(|(kind, index, cell, guid, incarnation, ready)| {
         let (key, domain) = (key(index), Domain::from("d"));
         let instance_guid = InstanceGuid::from(["x", "y"][guid]);
         let task_guid = TaskGuid::from("t");
         let report = match kind {
             0 => Report::Claim { key, instance_guid, incarnation },
-            1 => Report::Running { key, instance_guid, domain, incarnation, net: net() },
+            1 => {
+                let net = net();
+                Report::Running { key, instance_guid, domain, incarnation, net, ready }
+            }
             2 => {
                 let reason = "r".to_owned();
                 Report::Crashed { key, instance_guid, domain, incarnation, reason }
@@ -31,6 +34,7 @@ fn arb_report() -> impl Strategy<Value = Request> {
             5 => Report::Evacuate { key, instance_guid, domain, incarnation, net: net() },
             6 => Report::Unclaim { key, instance_guid },
             7 => Report::StartTask { task_guid, instance_guid },
+            8 => Report::Ready { key, instance_guid, ready },
             _ => Report::CompleteTask {
                 task_guid,
                 instance_guid,

@@ -128,7 +128,12 @@ pub(super) fn claimed(cell: &str, guid: &str) -> ActualLrp {
 }
 
 pub(super) fn running(cell: &str, guid: &str) -> ActualLrp {
-    ActualLrp { state: ActualState::Running, net: Some(net()), ..claimed(cell, guid) }
+    ActualLrp {
+        state: ActualState::Running,
+        net: Some(net()),
+        ready: Some(true),
+        ..claimed(cell, guid)
+    }
 }
 
 pub(super) fn crashed(crash_count: u32) -> ActualLrp {

@@ -25,3 +25,15 @@ fn only_the_steps_of_the_specification_are_legal() {
         }
     }
 }
+
+#[test]
+fn what_was_stopped_has_neither_failed_nor_a_reason() {
+    let shown = |it: &RunResult| (it.is_failed(), it.failure_reason().to_owned(), it.is_stopped());
+    let stopped = RunResult { exit_code: Some(143), ..RunResult::stopped() };
+    assert_eq!(shown(&stopped), (false, String::new(), true));
+    assert_eq!(shown(&RunResult::failed("x")), (true, "x".to_owned(), false));
+    assert_eq!(shown(&RunResult::default()), (false, String::new(), false));
+    // Whatever was said before: there is one place for both.
+    let both = RunResult { ending: Ending::Stopped, ..RunResult::failed("x") };
+    assert_eq!(shown(&both), (false, String::new(), true));
+}

@@ -248,7 +248,7 @@ fn a_step_says_where_it_runs() {
         assert_eq!(executor(text), plain, "{text}");
     }
     let got = executor(
-        "{type: cell, config: {memory_mb: 64, disk_mb: 5, max_pids: 9, rootfs: 'docker:///x', \
+        "{type: cell, config: {memory_mb: 64, disk_mb: 5, max_pids: 9, cpu_millis: 500, rootfs: 'docker:///x', \
          placement_tags: [gpu, ssd], domain: nightly}}",
     );
     let wanted = OnCell {
@@ -256,6 +256,7 @@ fn a_step_says_where_it_runs() {
         memory_mb: 64,
         disk_mb: 5,
         max_pids: 9,
+        cpu_millis: 500,
         rootfs: Some("docker:///x".to_owned()),
         placement_tags: vec!["gpu".to_owned(), "ssd".to_owned()],
     };

@@ -77,7 +77,7 @@ fn what_is_asked_of_a_cell_is_checked() {
     let want = "3:37: unknown key `memory` in config (did you mean `memory_mb`?)";
     assert_eq!(executor("{type: cell, config: {memory: 1}}"), [want]);
     let want = "3:36: config must be a mapping, not a single value (write `key: value` lines; keys are domain, memory_mb, disk_mb, \
-                max_pids, rootfs, placement_tags)";
+                max_pids, cpu_millis, rootfs, placement_tags)";
     assert_eq!(executor("{type: cell, config: 64}"), [want]);
     let got = executor(
         "{type: cell, config: {memory_mb: -1, disk_mb: lots, domain: a/b, rootfs: x, placement_tags: ['', [x]]}}",

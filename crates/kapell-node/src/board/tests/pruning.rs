@@ -71,6 +71,7 @@ fn running(guid: &str) -> ActualLrp {
         instance_guid: Some("i".into()),
         cell_id: Some("c".into()),
         net,
+        ready: Some(true),
         ..ActualLrp::unclaimed(&key, "d".into(), NOW)
     }
 }

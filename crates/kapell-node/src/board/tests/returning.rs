@@ -23,6 +23,7 @@ fn runs(incarnation: u64) -> Request {
         domain: "d".into(),
         incarnation: Some(incarnation),
         net,
+        ready: true,
     };
     Request::Report { cell_id: "c".into(), report }
 }

@@ -21,6 +21,7 @@ async fn with_extra(theatre: &Theatre, guid: &str) -> Show {
         domain: DOMAIN.into(),
         incarnation: None,
         net,
+        ready: true,
     };
     show.report("c", report).await;
     show

@@ -220,7 +220,8 @@ impl Show {
         self.report(cell, claim).await;
         let net = NetInfo { address: "127.0.0.1".to_owned(), ports: Vec::new() };
         let domain = Domain::from("d");
-        let runs = Report::Running { key, instance_guid, domain, incarnation: None, net };
+        let runs =
+            Report::Running { key, instance_guid, domain, incarnation: None, net, ready: true };
         self.report(cell, runs).await;
     }
 

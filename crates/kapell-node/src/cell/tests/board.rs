@@ -92,6 +92,7 @@ pub(super) const fn name(report: &Report) -> &'static str {
     match report {
         Report::Claim { .. } => "claim",
         Report::Running { .. } => "running",
+        Report::Ready { .. } => "ready",
         Report::Crashed { .. } => "crashed",
         Report::Remove { .. } => "remove",
         Report::RemoveEvacuating { .. } => "remove-evacuating",
@@ -111,7 +112,7 @@ impl Records {
         let us = report.instance(cell_id);
         match report {
             Report::Claim { key, .. } => self.claim(key, &us),
-            Report::Running { key, domain, net, .. } => {
+            Report::Running { key, domain, net, ready, .. } => {
                 let ours = |lrp: &ActualLrp| lrp.is_of(&us);
                 let lrp = self.instances.get(key);
                 if lrp.is_some_and(|lrp| lrp.state == ActualState::Running && !ours(lrp)) {
@@ -122,6 +123,15 @@ impl Records {
                     .cloned()
                     .unwrap_or_else(|| ActualLrp::unclaimed(key, domain.clone(), Timestamp(0)));
                 lrp.net = Some(net.clone());
+                lrp.ready = Some(*ready);
+                self.put(lrp, ActualState::Running, Some(&us))
+            }
+            Report::Ready { key, ready, .. } => {
+                let Some(mut lrp) = self.instances.get(key).cloned().filter(|lrp| lrp.is_of(&us))
+                else {
+                    return refused();
+                };
+                lrp.ready = Some(*ready);
                 self.put(lrp, ActualState::Running, Some(&us))
             }
             Report::Crashed { key, .. } => match self.instances.get(key).cloned() {
@@ -145,6 +155,7 @@ impl Records {
                 twin.evacuating = true;
                 twin.state = ActualState::Running;
                 twin.net = Some(net.clone());
+                twin.ready = Some(true);
                 twin.instance_guid = Some(us.instance_guid.clone());
                 twin.cell_id = Some(us.cell_id.clone());
                 self.twins.insert(key.clone(), twin);
@@ -167,6 +178,7 @@ impl Records {
         lrp.cell_id = us.map(|us| us.cell_id.clone());
         if state != ActualState::Running {
             lrp.net = None;
+            lrp.ready = None;
         }
         self.instances.insert(lrp.key(), lrp.clone());
         ReportAnswer::Done(Some(Box::new(lrp)))

@@ -13,7 +13,7 @@ async fn instances_stay_until_they_run_elsewhere_and_then_the_cell_leaves() {
     let web = key("web", 0);
     stage.running(&web).await;
     stage.place_task(&TaskGuid::new("job"));
-    stage.until("both run", |stage| stage.containers.guids().len() == 2).await;
+    stage.until("both run", |stage| stage.containers.running().len() == 2).await;
     stage.cell.evacuate(EPOCH).unwrap();
     let given_up = |stage: &Stage| stage.board.state_of(&web) == Some(ActualState::Unclaimed);
     stage.until("it is given up", given_up).await;
@@ -45,8 +45,8 @@ async fn what_is_left_after_the_time_is_given_up() {
     let web = key("web", 0);
     stage.running(&web).await;
     stage.place_task(&TaskGuid::new("job"));
-    stage.until("both run", |stage| stage.containers.guids().len() == 2).await;
-    *stage.containers.deaf.lock().unwrap() = true;
+    stage.until("both run", |stage| stage.containers.running().len() == 2).await;
+    stage.containers.faults().deaf = true;
     stage.cell.evacuate(EPOCH).unwrap();
     within("it is over", Duration::from_secs(605), stage.cell.evacuated()).await;
     assert!(stage.containers.guids().is_empty());

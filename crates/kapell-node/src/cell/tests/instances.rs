@@ -28,7 +28,8 @@ async fn an_instance_is_claimed_run_and_reported_with_one_report_each() {
     let net = record.net.unwrap();
     assert_eq!(net.address, "10.0.0.1");
     assert_eq!(net.ports.len(), 2);
-    let spec = stage.containers.ran()[0].clone();
+    let process = stage.containers.ran()[0].clone();
+    let logs = stage.containers.created()[0].logs.join("0");
     let guid = record.instance_guid.unwrap();
     let port = net.ports[0].host_port.to_string();
     for (name, value) in [
@@ -43,10 +44,11 @@ async fn an_instance_is_claimed_run_and_reported_with_one_report_each() {
         ("PORT_8080", &port),
         ("PORT_9090", &net.ports[1].host_port.to_string()),
     ] {
-        let found = spec.env.iter().find(|(set, _)| set == name).map(|(_, value)| value.as_str());
+        let found =
+            process.env.iter().find(|(set, _)| set == name).map(|(_, value)| value.as_str());
         assert_eq!(found, Some(value), "{name}");
     }
-    assert_eq!(stage.cell.logs(&LogOf::Lrp(web.clone())), [spec.logs]);
+    assert_eq!(stage.cell.logs(&LogOf::Lrp(web.clone())), [logs]);
     assert!(stage.cell.is_live(&LogOf::Lrp(web)));
 }
 
@@ -84,7 +86,7 @@ async fn a_crash_is_reported_with_its_reason() {
         ),
     ] {
         let guid = stage.running(&web).await;
-        stage.containers.end(guid.as_str(), exit);
+        stage.containers.end(guid.as_str(), &exit);
         stage.until("it is gone", Stage::is_empty).await;
         let last = stage.board.calls().pop().unwrap();
         let Report::Crashed { reason: told, .. } = &last[0] else { panic!("{last:?}") };
@@ -117,7 +119,7 @@ async fn a_stop_ends_the_container_and_removes_the_record() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_while_it_starts_is_not_forgotten() {
     let stage = Stage::new().await;
-    *stage.containers.gated.lock().unwrap() = Some("server".to_owned());
+    stage.containers.faults().gated = Some("server".to_owned());
     let web = key("web", 0);
     stage.place(&web);
     let starting = |stage: &Stage| stage.containers.most_at_once.lock().unwrap().0 == 1;
@@ -205,10 +207,10 @@ async fn a_container_that_cannot_be_deleted_is_deleted_later() {
     let stage = Stage::new().await;
     let web = key("web", 0);
     let instance_guid = stage.running(&web).await;
-    *stage.containers.stuck.lock().unwrap() = 3;
+    stage.containers.faults().delete = 3;
     stage.cell.stop(EPOCH, &Stop { key: web.clone(), instance_guid }).unwrap();
     stage.until("it is gone", Stage::is_empty).await;
-    assert_eq!(*stage.containers.stuck.lock().unwrap(), 0);
+    assert_eq!(stage.containers.faults().delete, 0);
     assert!(stage.containers.guids().is_empty());
     assert_eq!(stage.board.told(), ["claim", "running", "remove"], "said once");
 }
@@ -241,6 +243,7 @@ fn named(report: &Report) -> Option<u64> {
         Report::Remove { .. }
         | Report::RemoveEvacuating { .. }
         | Report::Unclaim { .. }
+        | Report::Ready { .. }
         | Report::StartTask { .. }
         | Report::CompleteTask { .. } => None,
     }

@@ -48,8 +48,8 @@ async fn many_instances_are_reported_in_few_calls_and_never_share_a_port_or_user
     assert!(calls.len() <= 20, "{} calls", calls.len());
     assert!(calls.iter().all(|call| call.len() <= 100));
     assert!(stage.containers.most_at_once.lock().unwrap().1 <= 32);
-    let ran = stage.containers.ran();
-    let users: BTreeSet<u32> = ran
+    let created = stage.containers.created();
+    let users: BTreeSet<u32> = created
         .iter()
         .filter_map(|spec| match spec.user {
             User::Id { uid, .. } => Some(uid),
@@ -74,7 +74,9 @@ async fn ports_and_users_of_found_containers_are_not_given_again() {
     stage.restart().await;
     stage.running(&key("web", 1)).await;
     let ran = stage.containers.ran();
-    assert_ne!(ran[0].user, ran[1].user);
+    let created = stage.containers.created();
+    assert_ne!(created[0].user, created[1].user);
+    assert_ne!(created[0].ports, created[1].ports);
     let port = |index: usize| ran[index].env.iter().find(|(name, _)| name == "PORT").cloned();
     assert_ne!(port(0), port(1));
     let third = stage.work(vec![lrp(&key("web", 2))], Vec::new());
@@ -95,7 +97,7 @@ async fn a_reservation_that_comes_to_nothing_expires() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_start_delays_nothing_else() {
     let stage = Stage::new().await;
-    *stage.containers.gated.lock().unwrap() = Some("slow".to_owned());
+    stage.containers.faults().gated = Some("slow".to_owned());
     let mut slow = lrp(&key("slow", 0));
     slow.desired.action = run("slow");
     stage.board.unclaimed(&key("slow", 0));
@@ -137,7 +139,7 @@ async fn one_that_does_not_stop_in_time_is_ended_by_force() {
     let stage = Stage::new().await;
     let web = key("web", 0);
     let guid = stage.running(&web).await;
-    *stage.containers.deaf.lock().unwrap() = true;
+    stage.containers.faults().deaf = true;
     let stop = kapell_api::v1::Stop { key: web.clone(), instance_guid: guid };
     stage.cell.stop(EPOCH, &stop).unwrap();
     let grace = stage.settings.stop_grace;

@@ -53,7 +53,7 @@ async fn a_running_instance_that_the_board_has_not_heard_of_is_reported() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_without_a_container_is_given_back() {
     let mut stage = Stage::new().await;
-    *stage.containers.gated.lock().unwrap() = Some("server".to_owned());
+    stage.containers.faults().gated = Some("server".to_owned());
     let web = key("web", 0);
     stage.place(&web);
     let claimed = |stage: &Stage| stage.board.state_of(&web) == Some(ActualState::Claimed);
@@ -69,7 +69,7 @@ async fn a_task_that_ended_meanwhile_is_completed_and_one_without_a_container_fa
     let (ended, lost) = (TaskGuid::new("ended"), TaskGuid::new("lost"));
     stage.place_task(&ended);
     stage.place_task(&lost);
-    stage.until("both run", |stage| stage.containers.guids().len() == 2).await;
+    stage.until("both run", |stage| stage.containers.running().len() == 2).await;
     stage.agent.shutdown().await;
     stage.containers.exit_with("i-ended", 5);
     kapell_backend::containers::Containers::delete(&*stage.containers, "i-lost").await.unwrap();
@@ -110,7 +110,7 @@ async fn a_shutdown_leaves_work_running_or_stops_it() {
         let web = key("web", 0);
         stage.running(&web).await;
         stage.place_task(&TaskGuid::new("job"));
-        stage.until("both run", |stage| stage.containers.guids().len() == 2).await;
+        stage.until("both run", |stage| stage.containers.running().len() == 2).await;
         stage.cell.shutdown(stop_work);
         stage.agent.join_next().await.unwrap().unwrap();
         let task = stage.board.task(&TaskGuid::new("job")).unwrap();

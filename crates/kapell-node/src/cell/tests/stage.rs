@@ -6,15 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kapell_api::v1::{LrpWork, TaskWork, Work, WorkAnswer};
+use kapell_core::board::request::Report;
 use kapell_core::board::{
-    Action, DesiredLrp, InstanceGuid, LrpKey, Resources, Run, Task, TaskDefinition, TaskGuid,
+    Action, ActualState, DesiredLrp, InstanceGuid, LrpKey, Resources, Run, Task, TaskDefinition,
+    TaskGuid,
 };
+use kapell_core::rep::container::State;
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use kapell_core::seat::Epoch;
 use tokio::task::JoinSet;
 
 use super::board::FakeBoard;
 use super::driver::FakeContainers;
+use super::outside::Outside;
 use crate::cell::{Cell, CellSettings, Parts};
 use crate::testing::{TokioClock, eventually};
 
@@ -25,10 +29,11 @@ pub(super) struct Stage {
     pub(super) cell: Cell,
     pub(super) board: Arc<FakeBoard>,
     pub(super) containers: Arc<FakeContainers>,
+    pub(super) outside: Arc<Outside>,
     pub(super) settings: CellSettings,
     pub(super) agent: JoinSet<()>,
     clock: Arc<dyn Clock>,
-    dir: tempfile::TempDir,
+    pub(super) dir: tempfile::TempDir,
     generation: u32,
 }
 
@@ -50,7 +55,7 @@ fn parts(
     settings: &CellSettings,
     clock: &Arc<dyn Clock>,
     board: &Arc<FakeBoard>,
-    containers: &Arc<FakeContainers>,
+    (containers, outside): (&Arc<FakeContainers>, &Arc<Outside>),
 ) -> Parts {
     Parts {
         id: "cell".into(),
@@ -60,6 +65,8 @@ fn parts(
         clock: Arc::clone(clock),
         ids: Arc::new(Counter(AtomicU64::new(u64::from(generation) << 32))),
         containers: Arc::clone(containers) as _,
+        transfers: Arc::clone(outside) as _,
+        probes: Arc::clone(outside) as _,
         board: Arc::clone(board) as _,
         capacity: Resources { memory_mb: 1000, disk_mb: 1000, containers: 300 },
         zone: "z1".to_owned(),
@@ -81,11 +88,14 @@ impl Stage {
         let board = Arc::new(FakeBoard::default());
         *board.epoch.lock().unwrap() = EPOCH;
         let containers = Arc::new(FakeContainers::new(dir.path().join("containers")));
-        let parts = parts((dir.path(), 0), &settings, &clock, &board, &containers);
+        let outside = Arc::new(Outside::default());
+        let given = (&containers, &outside);
+        let parts = parts((dir.path(), 0), &settings, &clock, &board, given);
         let (cell, running) = Cell::start(parts).await.unwrap();
         let mut agent = JoinSet::new();
         agent.spawn(running.run());
-        let stage = Self { cell, board, containers, settings, agent, clock, dir, generation: 0 };
+        let stage =
+            Self { cell, board, containers, outside, settings, agent, clock, dir, generation: 0 };
         stage.until("it is welcome", |stage| stage.cell.shared.rep().welcome).await;
         stage
     }
@@ -99,7 +109,7 @@ impl Stage {
             &self.settings,
             &self.clock,
             &self.board,
-            &self.containers,
+            (&self.containers, &self.outside),
         );
         let (cell, running) = Cell::start(parts).await.unwrap();
         self.cell = cell;
@@ -117,9 +127,46 @@ impl Stage {
         assert_eq!(answer, WorkAnswer::default());
     }
 
+    /// The board wants an instance here that is as `change` makes it.
+    pub(super) async fn place_with(
+        &self,
+        key: &LrpKey,
+        change: impl FnOnce(&mut DesiredLrp),
+    ) -> InstanceGuid {
+        self.board.unclaimed(key);
+        let mut work = lrp(key);
+        change(&mut work.desired);
+        assert_eq!(self.work(vec![work], Vec::new()), WorkAnswer::default());
+        let held = self.cell.state(EPOCH).unwrap().lrps;
+        let guid = held.into_iter().find(|held| held.key == *key).unwrap().instance_guid;
+        let known = |stage: &Self| stage.board.state_of(key) != Some(ActualState::Unclaimed);
+        self.until("it is claimed", known).await;
+        guid
+    }
+
+    pub(super) fn state(&self, guid: &InstanceGuid) -> Option<State> {
+        self.cell.shared.rep().executor.get(guid).map(|entry| entry.life.state())
+    }
+
+    /// The reason of the last crash that the board was told of.
+    pub(super) fn crash(&self) -> Option<String> {
+        let calls = self.board.calls();
+        calls.iter().flatten().rev().find_map(|report| {
+            if let Report::Crashed { reason, .. } = report { Some(reason.clone()) } else { None }
+        })
+    }
+
     /// The board wants a task here.
     pub(super) fn place_task(&self, guid: &TaskGuid) {
-        let task = pending(guid);
+        self.place_task_with(guid, run("job"));
+    }
+
+    pub(super) fn place_task_with(&self, guid: &TaskGuid, action: Action) {
+        let mut task = pending(guid);
+        if task.definition.action != action {
+            task.definition.action = action;
+            task.definition.result_file = String::new();
+        }
         let work = TaskWork {
             definition: task.definition.clone(),
             instance_guid: task.instance_guid.clone(),
@@ -141,7 +188,7 @@ impl Stage {
     pub(super) async fn running(&self, key: &LrpKey) -> InstanceGuid {
         self.until("it is welcome", |stage| stage.cell.shared.rep().welcome).await;
         self.place(key);
-        let runs = kapell_core::board::ActualState::Running;
+        let runs = ActualState::Running;
         self.until("it runs", |stage| stage.board.state_of(key) == Some(runs)).await;
         self.board.records().instances[key].instance_guid.clone().unwrap()
     }
@@ -187,6 +234,8 @@ pub(super) fn pending(guid: &TaskGuid) -> Task {
         memory_mb: 1,
         disk_mb: 1,
         max_pids: 0,
+        cpu_millis: 0,
+        log_rate: 0,
         placement_tags: Vec::new(),
         env: Vec::new(),
         action: run("job"),

@@ -26,7 +26,7 @@ fn rep() -> Rep {
         (Arc::clone(&clock), Arc::new(Counter::default())),
         Logs::new(None),
         "10.0.0.1".to_owned(),
-        Resources { memory_mb: 10, disk_mb: 10, containers: 10 },
+        (Resources { memory_mb: 10, disk_mb: 10, containers: 10 }, Vec::new()),
     );
     Rep::new(executor, clock)
 }
@@ -37,7 +37,6 @@ fn bring_to(rep: &mut Rep, guid: &InstanceGuid, state: State, result: Option<Run
     for step in [State::Initializing, State::Created, State::Running] {
         if entry.life.state() < step && step <= state {
             entry.life.advance(step, now).unwrap();
-            entry.launch = None;
         }
     }
     if let Some(result) = result {
@@ -49,18 +48,6 @@ fn bring_to(rep: &mut Rep, guid: &InstanceGuid, state: State, result: Option<Run
 pub(super) fn play(rep: &mut Rep) -> Vec<&'static str> {
     let mut seen = Vec::new();
     loop {
-        let starting: Vec<InstanceGuid> = rep
-            .executor
-            .entries()
-            .filter(|(_, entry)| entry.doomed && entry.life.state().is_starting())
-            .map(|(guid, _)| guid.clone())
-            .collect();
-        for guid in starting {
-            bring_to(rep, &guid, State::Created, None);
-            let entry = rep.executor.get_mut(&guid).unwrap();
-            entry.life.advance(State::Running, entry.life.since()).unwrap();
-            rep.ended(&guid, RunResult::stopped());
-        }
         let effects = rep.take_effects();
         if effects.is_empty() {
             return seen;

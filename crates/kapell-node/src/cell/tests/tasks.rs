@@ -17,7 +17,7 @@ fn state(stage: &Stage) -> Option<TaskState> {
 
 async fn running(stage: &Stage) -> String {
     stage.place_task(&job());
-    stage.until("it runs", |stage| !stage.containers.guids().is_empty()).await;
+    stage.until("it runs", |stage| !stage.containers.running().is_empty()).await;
     stage.containers.guids()[0].clone()
 }
 
@@ -94,7 +94,7 @@ async fn meets(fate: Fate, kind: &'static str, times: u32, restarts: bool) {
         stage.restart().await;
     }
     let is_over = |stage: &Stage| {
-        for guid in stage.containers.guids() {
+        for guid in stage.containers.running() {
             stage.containers.exit_with(&guid, 1);
         }
         // A task that waits when its cell is restarted waits for the board to place it again.

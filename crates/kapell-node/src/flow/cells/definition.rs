@@ -60,6 +60,8 @@ pub(super) fn of(
         memory_mb: wanted.memory_mb,
         disk_mb: wanted.disk_mb,
         max_pids: wanted.max_pids,
+        cpu_millis: wanted.cpu_millis,
+        log_rate: 0,
         placement_tags: wanted.placement_tags.clone(),
         env: Vec::new(),
         action: Action::Run(run),

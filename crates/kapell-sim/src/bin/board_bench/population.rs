@@ -101,6 +101,7 @@ impl Population {
             instance_guid: Some(instance_guid(&key)),
             cell_id: Some(cell_id(self.cell(number))),
             net: Some(net(number)),
+            ready: Some(true),
             version: 3,
             ..lrp
         }
@@ -157,6 +158,7 @@ impl Population {
             incarnation: None,
             domain: domain(),
             net: net(number),
+            ready: true,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use kapell_backend::containers::{Containers as _, Spec, User};
+use kapell_backend::containers::{Containers as _, Limits, Output, Process, Spec, User};
 use kapell_backend::process::ProcessContainers;
 use kapell_core::board::Record;
 use kapell_core::seat::{Epoch, Seat};
@@ -166,17 +166,28 @@ impl Spawns {
         let spec = Spec {
             guid: guid.clone(),
             tag: b"bench".to_vec(),
+            rootfs: None,
+            user: if is_root { User::Id { uid, gid: uid, own: true } } else { User::Same },
+            limits: Limits::default(),
+            ports: Vec::new(),
+            logs: self.dir.join("logs").join(&guid),
+            log_bytes: 1 << 20,
+            log_rate: None,
+            sole: true,
+        };
+        let process = Process {
+            name: "0".to_owned(),
             path: "/bin/sleep".to_owned(),
             args: vec!["1000000".to_owned()],
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
             dir: None,
-            user: if is_root { User::Id { uid, gid: uid, own: true } } else { User::Same },
+            user: None,
             stop_grace: Duration::from_secs(1),
-            logs: self.dir.join("logs").join(&guid),
-            log_bytes: 1 << 20,
+            output: Output::Kept,
         };
         let begun = Instant::now();
-        self.containers.run(spec).await?;
+        self.containers.create(spec).await?;
+        self.containers.run(&guid, process).await?;
         let took = ms(begun.elapsed());
         self.containers.delete(&guid).await?;
         Ok(took)

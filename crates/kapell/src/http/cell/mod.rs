@@ -11,12 +11,14 @@ use async_trait::async_trait;
 use hyper::header::HeaderName;
 use hyper::{HeaderMap, StatusCode};
 use kapell_api::v1::{Cancel, Stop, Work};
+use kapell_core::access::About;
 use kapell_core::board::LrpKey;
 use kapell_core::seat::Epoch;
 use kapell_node::cell::LogOf;
 use serde::Serialize;
 use serde_json::json;
 
+use super::access::may;
 use super::answer::{self, Answer, Problem};
 use super::query::Query;
 use super::read::Payload;
@@ -47,12 +49,14 @@ impl CellSite {
     }
 
     async fn route(&self, visit: Visit) -> Result<Answer, Box<Problem>> {
+        let who = visit.entry.who;
         let (parts, body) = visit.request.into_parts();
         let limits = &self.tools.limits;
         let (most_bytes, stall) = (limits.bulk_bytes, limits.stall);
         let payload = Payload { body, most_bytes, stall };
         payload.check()?;
         let (route, params) = find(ROUTES, &parts.method, parts.uri.path())?;
+        may(&who, route.does.kind(), About::Anything)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default(), route.query)?;
         let headers = &parts.headers;
         let rep = &self.rep;

@@ -1,5 +1,7 @@
 //! Every route of a cell.
 
+use kapell_core::access::Kind;
+
 use super::super::route::{Gives, Route, Verb};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +14,22 @@ pub(super) enum Op {
     Evacuate,
     LogsOfLrp,
     LogsOfTask,
+}
+
+impl Op {
+    /// What it is to those who decide who may.
+    pub(super) const fn kind(self) -> Kind {
+        match self {
+            Self::Health => Kind::Health,
+            Self::State
+            | Self::Work
+            | Self::Stop
+            | Self::Cancel
+            | Self::Evacuate
+            | Self::LogsOfLrp
+            | Self::LogsOfTask => Kind::Order,
+        }
+    }
 }
 
 const fn route(

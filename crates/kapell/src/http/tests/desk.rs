@@ -96,6 +96,7 @@ pub(super) fn lrp(guid: &str, index: u32, state: ActualState, cell: Option<&str>
     if state == ActualState::Running {
         let ports = vec![PortMapping { container_port: 80, host_port: 61000 }];
         lrp.net = Some(NetInfo { address: "10.0.0.7".to_owned(), ports });
+        lrp.ready = Some(true);
     }
     lrp
 }

@@ -14,12 +14,17 @@ use super::*;
 
 /// A cell that has only logs.
 #[derive(Debug)]
-struct FakeRep {
+pub(super) struct FakeRep {
     root: tempfile::TempDir,
     live: AtomicBool,
 }
 
 impl FakeRep {
+    pub(super) fn new() -> Arc<Self> {
+        let root = tempfile::tempdir().unwrap();
+        Arc::new(Self { root, live: AtomicBool::new(false) })
+    }
+
     fn dir(&self, name: &str) -> PathBuf {
         let dir = self.root.path().join(name);
         fs::create_dir_all(&dir).unwrap();

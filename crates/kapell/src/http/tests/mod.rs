@@ -1,7 +1,9 @@
 //! Real listeners on loopback, asked by hand-written requests.
 
+mod access;
 mod api;
 mod cells;
+mod certificates;
 mod desk;
 mod door;
 mod events;
@@ -25,6 +27,7 @@ use std::time::Duration;
 
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::{Epoch, Owner, Record, Seat};
+use kapell_node::access::{ClusterKey, Ledger};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -45,6 +48,7 @@ struct Fake {
     role: Mutex<Role>,
     store_trouble: Mutex<Option<String>>,
     board: Mutex<Option<Arc<FakeDesk>>>,
+    ledger: Mutex<Option<Arc<Ledger>>>,
 }
 
 impl Face for Fake {
@@ -70,6 +74,10 @@ impl Face for Fake {
         let board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         board.clone().map(|board| board as Arc<dyn Desk>)
     }
+
+    fn ledger(&self) -> Option<Arc<Ledger>> {
+        self.ledger.lock().unwrap().clone()
+    }
 }
 
 impl Fake {
@@ -81,6 +89,7 @@ impl Fake {
             role: Mutex::new(Role::Standby),
             store_trouble: Mutex::new(None),
             board: Mutex::new(None),
+            ledger: Mutex::new(None),
         })
     }
 
@@ -172,10 +181,17 @@ fn listen(address: &str) -> Listen {
         address: address.parse().unwrap(),
         advertise: "kapell.example:7070".to_owned(),
         token: token(),
+        key: Some(key()),
         tls: None,
+        peers: None,
+        vouching: None,
         ca: None,
         allowed_hosts: Vec::new(),
     }
+}
+
+fn key() -> ClusterKey {
+    ClusterKey::new("a cluster key that is only for tests").unwrap()
 }
 
 fn token() -> Token {

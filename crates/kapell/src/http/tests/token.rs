@@ -3,7 +3,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Barrier;
 
-use super::super::token::{Error, judge};
+use super::super::secret::{Error, judge};
 use super::{TOKEN, Token, mode, private};
 
 fn mode_of(path: &Path) -> u32 {
@@ -14,7 +14,7 @@ fn mode_of(path: &Path) -> u32 {
 fn a_token_is_made_once_and_for_its_owner_only() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state/kapell/token");
-    assert!(matches!(Token::load(&path), Err(Error::Missing(_))));
+    assert!(matches!(Token::load(&path), Err(Error::Missing { .. })));
     let token = Token::load_or_create(&path).unwrap();
     assert_eq!(token.as_str().len(), 64);
     assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", token.as_str()));
@@ -69,7 +69,7 @@ fn a_token_that_others_can_read_is_refused() {
 
 #[test]
 fn a_token_that_somebody_else_made_is_refused() {
-    let of = |owner, us| judge(Path::new("token"), 0o600, owner, us);
+    let of = |owner, us| judge("token", Path::new("token"), 0o600, owner, us);
     assert!(of(1000, 1000).is_ok() && of(0, 1000).is_ok() && of(0, 0).is_ok());
     assert!(matches!(of(1001, 1000), Err(Error::Foreign { user: 1001, .. })));
     assert!(matches!(of(1000, 0), Err(Error::Foreign { user: 1000, .. })));
@@ -95,7 +95,7 @@ fn what_is_no_token_is_refused_and_kept() {
     for text in texts {
         fs::write(&path, text).unwrap();
         private(&path);
-        assert!(matches!(Token::load_or_create(&path), Err(Error::Garbled(_))), "{text:?}");
+        assert!(matches!(Token::load_or_create(&path), Err(Error::Garbled { .. })), "{text:?}");
         assert_eq!(fs::read(&path).unwrap(), text);
     }
     let most = "x".repeat(1024);
@@ -106,7 +106,7 @@ fn what_is_no_token_is_refused_and_kept() {
 #[test]
 fn what_cannot_be_a_token_file_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(matches!(Token::load_or_create(dir.path()), Err(Error::Garbled(_))));
+    assert!(matches!(Token::load_or_create(dir.path()), Err(Error::Garbled { .. })));
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
     let below = file.join("token");
@@ -114,7 +114,7 @@ fn what_cannot_be_a_token_file_is_named() {
     assert!(error.contains(below.to_str().unwrap()), "{error}");
     let nowhere = dir.path().join("link");
     symlink(dir.path().join("gone"), &nowhere).unwrap();
-    assert!(matches!(Token::load_or_create(&nowhere), Err(Error::Missing(_))));
+    assert!(matches!(Token::load_or_create(&nowhere), Err(Error::Missing { .. })));
 }
 
 #[test]

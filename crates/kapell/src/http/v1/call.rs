@@ -2,13 +2,16 @@ use std::sync::Arc;
 
 use hyper::HeaderMap;
 use hyper::StatusCode;
-use kapell_core::board::LrpKey;
+use kapell_core::access::{About, Kind, Who, allows};
+use kapell_core::board::{Domain, LrpKey, ProcessGuid, Records, TaskGuid};
 use kapell_core::seams::Timestamp;
 use kapell_core::source::Problem as Fault;
+use kapell_node::access::Ledger;
 use serde::de::DeserializeOwned;
 
+use super::super::access::may;
 use super::super::answer::Problem;
-use super::super::desk::Desk;
+use super::super::desk::{Desk, look};
 use super::super::query::Query;
 use super::super::read::Payload;
 use super::super::route::Params;
@@ -16,6 +19,8 @@ use super::super::route::Params;
 /// A request that found its route.
 #[derive(Debug)]
 pub(super) struct Call {
+    pub(super) who: Arc<Who>,
+    pub(super) ledger: Option<Arc<Ledger>>,
     pub(super) desk: Arc<dyn Desk>,
     pub(super) params: Params,
     pub(super) query: Query,
@@ -43,11 +48,24 @@ impl Call {
         Ok(LrpKey { process_guid: self.id("process_guid"), index })
     }
 
+    /// Whether what is in a domain is there for whoever asks.
+    pub(super) fn sees(&self, domain: &Domain) -> bool {
+        sees(&self.who, domain)
+    }
+
+    pub(super) fn sees_process(&self, guid: &ProcessGuid) -> bool {
+        sees_by(&self.who, || domain_of_process(&*self.desk, guid))
+    }
+
+    pub(super) fn sees_task(&self, guid: &TaskGuid) -> bool {
+        sees_by(&self.who, || domain_of_task(&*self.desk, guid))
+    }
+
     /// The body, and all else.
     pub(super) async fn json<T: DeserializeOwned>(self) -> Result<(T, Asked), Box<Problem>> {
-        let Self { desk, params, query, headers, payload, .. } = self;
+        let Self { who, ledger, desk, params, query, headers, payload, .. } = self;
         let body = payload.json(&headers).await?;
-        Ok((body, Asked { desk, params, query }))
+        Ok((body, Asked { who, ledger, desk, params, query }))
     }
 
     /// The same, with all that is wrong with a body that does not fit.
@@ -55,23 +73,25 @@ impl Call {
         self,
         faults: fn(&[u8]) -> Vec<Fault>,
     ) -> Result<(T, Asked), Box<Problem>> {
-        let Self { desk, params, query, headers, payload, .. } = self;
+        let Self { who, ledger, desk, params, query, headers, payload, .. } = self;
         let body = payload.json_judged(&headers, faults).await?;
-        Ok((body, Asked { desk, params, query }))
+        Ok((body, Asked { who, ledger, desk, params, query }))
     }
 
     pub(super) async fn json_if_any<T: DeserializeOwned>(
         self,
     ) -> Result<(Option<T>, Asked), Box<Problem>> {
-        let Self { desk, params, query, headers, payload, .. } = self;
+        let Self { who, ledger, desk, params, query, headers, payload, .. } = self;
         let body = payload.json_if_any(&headers).await?;
-        Ok((body, Asked { desk, params, query }))
+        Ok((body, Asked { who, ledger, desk, params, query }))
     }
 }
 
 /// A [`Call`] whose body was read.
 #[derive(Debug)]
 pub(super) struct Asked {
+    pub(super) who: Arc<Who>,
+    pub(super) ledger: Option<Arc<Ledger>>,
     pub(super) desk: Arc<dyn Desk>,
     pub(super) params: Params,
     pub(super) query: Query,
@@ -81,4 +101,37 @@ impl Asked {
     pub(super) fn id<T: for<'a> From<&'a str>>(&self, name: &str) -> T {
         self.params.get(name).into()
     }
+
+    /// Refuses those who have nothing to do with a domain that they name.
+    pub(super) fn may(&self, kind: Kind, domain: &Domain) -> Result<(), Box<Problem>> {
+        may(&self.who, kind, About::Domain(domain))
+    }
+
+    pub(super) fn sees_process(&self, guid: &ProcessGuid) -> bool {
+        sees_by(&self.who, || domain_of_process(&*self.desk, guid))
+    }
+}
+
+pub(super) fn sees(who: &Who, domain: &Domain) -> bool {
+    allows(who, Kind::Read, About::Domain(domain)).is_ok()
+}
+
+/// Who has all domains sees also what is in none any more.
+fn sees_by(who: &Who, domain: impl FnOnce() -> Option<Domain>) -> bool {
+    who.domains.is_all() || domain().is_some_and(|domain| sees(who, &domain))
+}
+
+/// The domain of a process, or of what is left of it.
+pub(super) fn domain_of_process(desk: &dyn Desk, guid: &ProcessGuid) -> Option<Domain> {
+    let of = |records: &Records| {
+        let both = records.instances_of(guid).chain(records.evacuating_of(guid));
+        let desired = records.known_desired(guid).map(|lrp| lrp.domain.clone());
+        desired.or_else(|| both.map(|lrp| lrp.domain.clone()).next())
+    };
+    look(desk, guid.as_str(), of).flatten()
+}
+
+fn domain_of_task(desk: &dyn Desk, guid: &TaskGuid) -> Option<Domain> {
+    let of = |records: &Records| records.tasks.get(guid).map(|it| it.definition.domain.clone());
+    look(desk, guid.as_str(), of).flatten()
 }

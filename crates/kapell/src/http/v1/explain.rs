@@ -191,7 +191,14 @@ fn of_cell(desk: &dyn Desk, id: &CellId) -> Option<Explained> {
 type Answered = Result<Answer, Box<Problem>>;
 
 fn answer(call: &Call, subject: &Subject, what: &str, name: &str) -> Answered {
-    let explained = explain(&*call.desk, subject, call.now).ok_or_else(|| missing(what, name))?;
+    let seen = match subject {
+        Subject::Process(guid) => call.sees_process(guid),
+        Subject::Lrp(key) => call.sees_process(&key.process_guid),
+        Subject::Task(guid) => call.sees_task(guid),
+        Subject::Cell(_) => true,
+    };
+    let explained = seen.then(|| explain(&*call.desk, subject, call.now)).flatten();
+    let explained = explained.ok_or_else(|| missing(what, name))?;
     Ok(answer::value(StatusCode::OK, &explained))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use kapell_api::v1::Endpoint;
+use kapell_core::access::Who;
 use kapell_core::board::{
     ActualLrp, ActualState, CellId, DesiredLrp, Domain, LrpKey, ProcessGuid, Records, Task,
     TaskGuid, TaskState, shown,
@@ -15,7 +16,7 @@ use super::super::answer::{self, Answer, Problem};
 use super::super::body::Body;
 use super::super::desk::{Desk, look};
 use super::super::query::bad;
-use super::call::Call;
+use super::call::{Call, sees};
 use super::refusal::{EVENT_ID, domain, missing};
 
 type Answered = Result<Answer, Box<Problem>>;
@@ -92,6 +93,7 @@ pub(super) fn domains(call: &Call) -> Answered {
     let seen = seen(call);
     let mut keys: Vec<Domain> = Vec::new();
     call.desk.look_at_all(&mut |records| keys.extend(records.domains.keys().cloned()));
+    keys.retain(|domain| call.sees(domain));
     keys.sort();
     let now = call.now;
     Ok(list(call, &seen, keys, move |desk, key, items| {
@@ -117,8 +119,12 @@ pub(super) fn desired(call: &Call) -> Answered {
     call.desk.look_at_all(&mut |records| {
         let key = |lrp: &DesiredLrp| lrp.process_guid.clone();
         match &wanted {
+            Some(domain) if !call.sees(domain) => {}
             Some(domain) => keys.extend(records.desired_in(domain).map(key)),
-            None => keys.extend(records.desired_lrps().map(key)),
+            None => {
+                let seen = records.desired_lrps().filter(|lrp| call.sees(&lrp.domain));
+                keys.extend(seen.map(key));
+            }
         }
     });
     keys.sort();
@@ -134,7 +140,8 @@ pub(super) fn desired(call: &Call) -> Answered {
 pub(super) fn one_desired(call: &Call) -> Answered {
     let guid: ProcessGuid = call.id("process_guid");
     let found = look(&*call.desk, guid.as_str(), |records| {
-        records.desired_lrp(&guid).map(|lrp| answer::value(StatusCode::OK, lrp))
+        let lrp = records.desired_lrp(&guid).filter(|lrp| call.sees(&lrp.domain));
+        lrp.map(|lrp| answer::value(StatusCode::OK, lrp))
     });
     found.flatten().ok_or_else(|| missing("desired LRP", guid.as_str()))
 }
@@ -142,6 +149,7 @@ pub(super) fn one_desired(call: &Call) -> Answered {
 /// What is asked of instances.
 #[derive(Debug)]
 struct Wanted {
+    who: Arc<Who>,
     process_guid: Option<ProcessGuid>,
     cell_id: Option<CellId>,
     domain: Option<Domain>,
@@ -170,12 +178,14 @@ impl Wanted {
     fn lrp(&self, lrp: &ActualLrp) -> bool {
         self.cell_id.as_ref().is_none_or(|cell| lrp.cell_id.as_ref() == Some(cell))
             && self.domain.as_ref().is_none_or(|domain| lrp.domain == *domain)
+            && sees(&self.who, &lrp.domain)
     }
 }
 
 pub(super) fn actual(call: &Call) -> Answered {
     let seen = seen(call);
     let wanted = Wanted {
+        who: Arc::clone(&call.who),
         process_guid: call.filter("process_guid"),
         cell_id: call.filter("cell_id"),
         domain: call.filter("domain"),
@@ -222,6 +232,7 @@ pub(super) fn tasks(call: &Call) -> Answered {
         let fits = among.filter(|task| {
             of_domain.as_ref().is_none_or(|domain| task.definition.domain == *domain)
                 && state.is_none_or(|state| task.state == state)
+                && call.sees(&task.definition.domain)
         });
         keys.extend(fits.map(|task| task.guid().clone()));
     });
@@ -248,7 +259,8 @@ fn state(text: &str) -> Result<TaskState, Box<Problem>> {
 pub(super) fn one_task(call: &Call) -> Answered {
     let guid: TaskGuid = call.id("task_guid");
     let found = look(&*call.desk, guid.as_str(), |records| {
-        records.tasks.get(&guid).map(|task| answer::value(StatusCode::OK, task))
+        let task = records.tasks.get(&guid).filter(|task| call.sees(&task.definition.domain));
+        task.map(|task| answer::value(StatusCode::OK, task))
     });
     found.flatten().ok_or_else(|| missing("task", guid.as_str()))
 }
@@ -264,7 +276,8 @@ pub(super) fn endpoints(call: &Call) -> Answered {
             || records.instances_of(&guid).chain(records.evacuating_of(&guid)).next().is_some();
         known.then_some(found)
     });
-    let found = found.flatten().ok_or_else(|| missing("desired LRP", guid.as_str()))?;
+    let found = found.flatten().filter(|_| call.sees_process(&guid));
+    let found = found.ok_or_else(|| missing("desired LRP", guid.as_str()))?;
     Ok(list(call, &seen, found, |_, endpoint, items| items.push(endpoint)))
 }
 
@@ -275,6 +288,7 @@ fn endpoint(lrp: &ActualLrp) -> Option<Endpoint> {
         instance_guid: instance.instance_guid,
         cell_id: instance.cell_id.to_string(),
         evacuating: lrp.evacuating,
+        ready: lrp.is_ready(),
         net: lrp.net.clone().filter(|_| lrp.state == ActualState::Running)?,
     })
 }

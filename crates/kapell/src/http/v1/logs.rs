@@ -40,6 +40,9 @@ pub(super) async fn answer(
     source: LogSource,
     upstream: &Arc<Upstream>,
 ) -> Result<Answer, Box<Problem>> {
+    if !source.is_seen(call) {
+        return Err(source.missing());
+    }
     let query = query(&call.query)?;
     let place = query.follow.then(|| upstream.tools.stream()).transpose()?;
     let mut cells = source.cells(&*call.desk).into_iter();

@@ -2,6 +2,7 @@
 
 mod call;
 mod cells;
+mod certificates;
 mod events;
 mod explain;
 mod lists;
@@ -10,23 +11,26 @@ mod openapi;
 mod plan;
 mod refusal;
 mod table;
+mod tokens;
 mod upstream;
 mod writes;
 
 use std::sync::Arc;
 
-use hyper::body::Incoming;
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, StatusCode};
+use kapell_core::access::{About, Kind, Who};
+use kapell_core::board::{CellId, Domain};
 use kapell_core::seams::Ids;
 use kapell_node::system::SystemIds;
 
+use super::Face;
+use super::access::may;
 use super::answer::{self, Answer, Problem};
-use super::desk::Desk;
 use super::query::Query;
 use super::read::Payload;
-use super::route::{find, not_allowed, not_found};
+use super::route::{Params, find, not_allowed, not_found};
 use super::session;
-use super::site::Tools;
+use super::site::{Tools, Visit};
 use crate::page;
 use call::Call;
 pub(crate) use explain::{Subject, explain};
@@ -49,10 +53,11 @@ impl Api {
 
     pub(super) async fn answer(
         &self,
-        request: Request<Incoming>,
-        board: impl FnOnce() -> Option<Arc<dyn Desk>>,
+        visit: Visit,
+        face: &dyn Face,
     ) -> Result<Answer, Box<Problem>> {
-        let (parts, body) = request.into_parts();
+        let who = visit.entry.who;
+        let (parts, body) = visit.request.into_parts();
         let path = parts.uri.path();
         let limits = &self.tools.limits;
         let found = find(ROUTES, &parts.method, path);
@@ -63,16 +68,18 @@ impl Api {
         let payload = Payload { body, most_bytes, stall: limits.stall };
         payload.check()?;
         if !path.starts_with("/v1/") {
-            return self.page(&parts.method, path, board).await;
+            return self.page(&parts.method, path, &who, face).await;
         }
         let (route, params) = found?;
+        judge(&who, route.does.kind(), &params)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default(), route.query)?;
         if route.does == Op::OpenApi {
             return Ok(answer::value(StatusCode::OK, &openapi::document()));
         }
-        let desk = board().ok_or_else(starting)?;
+        let desk = face.board().ok_or_else(starting)?;
         let now = desk.now();
-        let call = Call { desk, params, query, headers: parts.headers, payload, now };
+        let ledger = face.ledger();
+        let call = Call { who, desk, ledger, params, query, headers: parts.headers, payload, now };
         self.perform(route.does, call).await
     }
 
@@ -106,6 +113,11 @@ impl Api {
             Op::LogsOfLrp => logs::answer(&call, LogSource::lrp(&call)?, &self.upstream).await,
             Op::LogsOfTask => logs::answer(&call, LogSource::task(&call), &self.upstream).await,
             Op::Plan => plan::plan(call, &*self.ids).await,
+            Op::Join => certificates::join(call, &self.tools).await,
+            Op::Renew => certificates::renew(call, &self.tools).await,
+            Op::CreateToken => tokens::create(call, &self.tools).await,
+            Op::ListTokens => tokens::list(&call),
+            Op::RevokeToken => tokens::revoke(&call).await,
             Op::OpenApi => Ok(answer::value(StatusCode::OK, &openapi::document())),
         }
     }
@@ -114,15 +126,29 @@ impl Api {
         &self,
         method: &Method,
         path: &str,
-        board: impl FnOnce() -> Option<Arc<dyn Desk>>,
+        who: &Who,
+        face: &dyn Face,
     ) -> Result<Answer, Box<Problem>> {
         let wanted = page::Wanted::at(path).ok_or_else(|| not_found(path))?;
         if !matches!(*method, Method::GET | Method::HEAD) {
             return Err(not_allowed("GET, HEAD"));
         }
-        let desk = board().ok_or_else(starting)?;
+        may(who, Kind::Pages, About::Anything)?;
+        let desk = face.board().ok_or_else(starting)?;
         let page = wanted.render(&*desk, desk.now()).await;
         page.map(|page| session::html(StatusCode::OK, page)).ok_or_else(|| not_found(path))
+    }
+}
+
+/// Judges a request by its path. Where the path does not tell, what is asked for does later.
+fn judge(who: &Who, kind: Kind, params: &Params) -> Result<(), Box<Problem>> {
+    let (cell, domain) = (params.get("cell_id"), params.get("domain"));
+    if !cell.is_empty() {
+        may(who, kind, About::Cell(&CellId::from(cell)))
+    } else if !domain.is_empty() {
+        may(who, kind, About::Domain(&Domain::from(domain)))
+    } else {
+        may(who, kind, About::Anything)
     }
 }
 

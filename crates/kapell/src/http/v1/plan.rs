@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use hyper::StatusCode;
 use kapell_api::v1::Wishes;
+use kapell_core::access::Kind;
 use kapell_core::board::TaskGuid;
 use kapell_core::seams::Ids;
 
@@ -20,6 +21,10 @@ pub(super) async fn plan(call: Call, ids: &dyn Ids) -> Result<Answer, Box<Proble
         task.task_guid = TaskGuid::new(format!("{:016x}{:016x}", ids.draw(), ids.draw()));
     }
     check(&wishes)?;
+    let domains = wishes.lrps.iter().map(|it| &it.domain);
+    for domain in domains.chain(wishes.tasks.iter().map(|it| &it.domain)) {
+        asked.may(Kind::Plan, domain)?;
+    }
     Ok(answer::value(StatusCode::OK, &asked.desk.plan(&wishes).await))
 }
 

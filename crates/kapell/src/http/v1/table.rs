@@ -1,5 +1,7 @@
 //! Every route of the API. The router, its refusals and the OpenAPI document are made from this table.
 
+use kapell_core::access::Kind;
+
 use super::super::route::{Gives, Route, Verb};
 
 /// What a route does.
@@ -34,12 +36,51 @@ pub(super) enum Op {
     LogsOfTask,
     Plan,
     OpenApi,
+    Join,
+    Renew,
+    CreateToken,
+    ListTokens,
+    RevokeToken,
 }
 
 impl Op {
     /// Whether it takes more than others: what a cell says of all its containers, and whole files.
     pub(super) fn is_bulk(self) -> bool {
         matches!(self, Self::Report | Self::Records | Self::Plan)
+    }
+
+    /// What it is to those who decide who may.
+    pub(super) const fn kind(self) -> Kind {
+        match self {
+            Self::SetDomain
+            | Self::Desire
+            | Self::UpdateDesired
+            | Self::RemoveDesired
+            | Self::CreateTask
+            | Self::DeleteTask
+            | Self::CancelTask => Kind::Change,
+            Self::ListDomains
+            | Self::ListDesired
+            | Self::GetDesired
+            | Self::ListActual
+            | Self::ListTasks
+            | Self::GetTask
+            | Self::Events
+            | Self::Endpoints
+            | Self::ExplainProcess
+            | Self::ExplainLrp
+            | Self::ExplainTask
+            | Self::LogsOfLrp
+            | Self::LogsOfTask => Kind::Read,
+            Self::ListCells | Self::ExplainCell => Kind::ReadCells,
+            Self::Evacuate => Kind::CommandCells,
+            Self::Present | Self::Leave | Self::Report | Self::Records => Kind::SpeakForCell,
+            Self::Plan => Kind::Plan,
+            Self::OpenApi => Kind::Describe,
+            Self::Join => Kind::Join,
+            Self::Renew => Kind::Renew,
+            Self::CreateToken | Self::ListTokens | Self::RevokeToken => Kind::Tokens,
+        }
     }
 }
 
@@ -89,6 +130,8 @@ pub(super) const ROUTES: &[Route<Op>] = {
         route(Delete, "/v1/cells/{cell_id}", Op::Leave, Nothing, "For cells: says that a cell is gone for good"),
         taking(route(Post, "/v1/cells/{cell_id}/reports", Op::Report, Many("ReportAnswer"), "For cells: tells what became of containers; each report is answered on its own"), "Reports"),
         taking(route(Post, "/v1/cells/{cell_id}/records", Op::Records, One("CellRecords"), "For cells: asks what the board knows about containers"), "RecordsWanted"),
+        taking(route(Post, "/v1/cells/{cell_id}/join", Op::Join, One("CellCertificate"), "For cells: gets the first certificate, by a token that counts once"), "CertificateWanted"),
+        taking(route(Post, "/v1/cells/{cell_id}/certificate", Op::Renew, One("CellCertificate"), "For cells: gets the next certificate, by the one before"), "CertificateWanted"),
         with(route(Get, "/v1/events", Op::Events, Events, "Streams what changes; resumes after the id in `Last-Event-ID` or `after`"), &["after"]),
         route(Get, "/v1/endpoints/{process_guid}", Op::Endpoints, Many("Endpoint"), "Lists where running instances listen"),
         taking(route(Post, "/v1/plan", Op::Plan, One("Plan"), "Says what applying something would come to, and changes nothing"), "Wishes"),
@@ -98,6 +141,9 @@ pub(super) const ROUTES: &[Route<Op>] = {
         route(Get, "/v1/explain/cell/{cell_id}", Op::ExplainCell, One("Explanation"), "Says why a cell is as it is"),
         with(route(Get, "/v1/logs/lrp/{process_guid}/{index}", Op::LogsOfLrp, Log, "What an instance wrote"), LOG),
         with(route(Get, "/v1/logs/task/{task_guid}", Op::LogsOfTask, Log, "What a task wrote"), LOG),
+        taking(route(Post, "/v1/tokens", Op::CreateToken, Made("TokenMade"), "Makes a token; it is shown this once"), "TokenWanted"),
+        route(Get, "/v1/tokens", Op::ListTokens, Many("TokenView"), "Lists the tokens that have not expired"),
+        route(Delete, "/v1/tokens/{token_id}", Op::RevokeToken, Nothing, "Revokes a token"),
         route(Get, "/v1/openapi.json", Op::OpenApi, Anything, "This API in OpenAPI 3.1"),
     ]
 };

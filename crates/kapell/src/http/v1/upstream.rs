@@ -76,7 +76,9 @@ impl Upstream {
         let target = Target::of(place).map_err(|why| failed(why.into()))?;
         let limits = &self.tools.limits;
         let late = || failed("it does not answer in time".into());
-        let io = timeout(limits.connect, dial(self.tools.trust.as_ref(), &target))
+        let reach = self.tools.to_cell(&cell.cell_id, target.is_secure());
+        let (trust, with_token) = reach.map_err(|error| failed(chain(&error)))?;
+        let io = timeout(limits.connect, dial(trust.as_ref(), &target))
             .await
             .map_err(|_| late())?
             .map_err(|error| failed(chain(&error)))?;
@@ -87,11 +89,12 @@ impl Upstream {
             .map_err(|error| failed(chain(&error)))?;
         let mut connection = JoinSet::new();
         connection.spawn(async move { drop(driver.await) });
-        let request = Request::get(path)
-            .header(HOST, target.authority())
-            .header(AUTHORIZATION, format!("Bearer {}", self.tools.token.as_str()))
-            .body(Empty::<Bytes>::new())
-            .map_err(|error| failed(chain(&error)))?;
+        let mut request = Request::get(path).header(HOST, target.authority());
+        if with_token {
+            let bearer = format!("Bearer {}", self.tools.token.as_str());
+            request = request.header(AUTHORIZATION, bearer);
+        }
+        let request = request.body(Empty::<Bytes>::new()).map_err(|error| failed(chain(&error)))?;
         let answer = timeout(limits.stall, sender.send_request(request))
             .await
             .map_err(|_| late())?

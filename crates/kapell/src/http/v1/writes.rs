@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use kapell_api::v1::{DomainUpdate, Ttl};
+use kapell_core::access::Kind;
 use kapell_core::board::{
     DesiredLrp, DesiredUpdate, Domain, InstanceGuid, ProcessGuid, Refusal, Request, TaskDefinition,
     TaskGuid,
@@ -17,7 +18,7 @@ use super::super::answer::{self, Answer, Problem};
 use super::super::desk::look;
 use super::super::query::bad;
 use super::call::Call;
-use super::refusal::{declined, reply};
+use super::refusal::{declined, missing, reply};
 
 type Answered = Result<Answer, Box<Problem>>;
 
@@ -52,6 +53,7 @@ fn time_to_live(
 pub(super) async fn desire(call: Call) -> Answered {
     let now = call.now;
     let (lrp, asked) = call.json_judged::<DesiredLrp>(manifest::faults_of_lrp).await?;
+    asked.may(Kind::Change, &lrp.domain)?;
     let place = format!("/v1/desired-lrps/{}", lrp.process_guid);
     let done = asked.desk.ask(Request::Desire(Box::new(lrp))).await.map_err(declined)?;
     Ok(reply(done, &place, now))
@@ -61,12 +63,18 @@ pub(super) async fn update(call: Call) -> Answered {
     let now = call.now;
     let (update, asked) = call.json::<DesiredUpdate>().await?;
     let process_guid: ProcessGuid = asked.id("process_guid");
+    if !asked.sees_process(&process_guid) {
+        return Err(missing("desired LRP", process_guid.as_str()));
+    }
     let request = Request::UpdateDesired { process_guid, update };
     Ok(reply(asked.desk.ask(request).await.map_err(declined)?, "", now))
 }
 
 pub(super) async fn remove(call: Call) -> Answered {
     let process_guid: ProcessGuid = call.id("process_guid");
+    if !call.sees_process(&process_guid) {
+        return Err(missing("desired LRP", process_guid.as_str()));
+    }
     call.desk.ask(Request::RemoveDesired { process_guid }).await.map_err(declined)?;
     Ok(answer::nothing())
 }
@@ -75,6 +83,7 @@ pub(super) async fn create_task(call: Call, ids: &dyn Ids) -> Answered {
     let now = call.now;
     let (mut definition, asked) =
         call.json_judged::<TaskDefinition>(manifest::faults_of_task).await?;
+    asked.may(Kind::Change, &definition.domain)?;
     if definition.task_guid.as_str().is_empty() {
         definition.task_guid = TaskGuid::new(format!("{:016x}{:016x}", ids.draw(), ids.draw()));
     }
@@ -85,7 +94,7 @@ pub(super) async fn create_task(call: Call, ids: &dyn Ids) -> Answered {
 }
 
 pub(super) async fn cancel_task(call: Call) -> Answered {
-    let task_guid: TaskGuid = call.id("task_guid");
+    let task_guid = task_seen(&call)?;
     let request = Request::CancelTask { task_guid: task_guid.clone() };
     call.desk.ask(request).await.map_err(declined)?;
     let found = look(&*call.desk, task_guid.as_str(), |records| {
@@ -96,12 +105,22 @@ pub(super) async fn cancel_task(call: Call) -> Answered {
 }
 
 pub(super) async fn delete_task(call: Call) -> Answered {
-    let task_guid: TaskGuid = call.id("task_guid");
+    let task_guid = task_seen(&call)?;
     let resolve = Request::ResolveTask { task_guid: task_guid.clone() };
     call.desk.ask(resolve).await.map_err(declined)?;
     match call.desk.ask(Request::DeleteTask { task_guid }).await {
         // Somebody else was as quick.
         Ok(_) | Err(Declined::Refused(Refusal::NotFound { .. })) => Ok(answer::nothing()),
         Err(why) => Err(declined(why)),
+    }
+}
+
+/// The task that is asked for, if it is there for whoever asks.
+fn task_seen(call: &Call) -> Result<TaskGuid, Box<Problem>> {
+    let task_guid: TaskGuid = call.id("task_guid");
+    if call.sees_task(&task_guid) {
+        Ok(task_guid)
+    } else {
+        Err(missing("task", task_guid.as_str()))
     }
 }

@@ -79,14 +79,28 @@ fn a_token_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn another_address_than_loopback_needs_tls() {
-    let cluster = file_cluster();
-    for listen in ["0.0.0.0:0", "[::]:0"] {
-        let host = cluster.host_at(&cluster.url, listen, "127.0.0.1:1", &[]);
-        let ran = host.running.finish().expect(2);
-        ran.stderr_has("needs TLS: give --tls-cert FILE --tls-key FILE");
+fn another_address_than_loopback_is_served_by_tls_only() {
+    if !is_there("curl") {
+        let name = "leadership::access::another_address_than_loopback_is_served_by_tls_only";
+        return skip(name, "no curl");
     }
-    assert!(!cluster.bench.exists("store"), "nothing was made");
+    let cluster = file_cluster();
+    let port = free_port();
+    let (listen, at) = (format!("0.0.0.0:{port}"), format!("127.0.0.1:{port}"));
+    let mut host = cluster.host_at(&cluster.url, &listen, &at, &[]);
+    host.leads(1);
+    let token = bearer(&cluster);
+    assert_ne!(curl(&cluster.bench, &["-H", &token, &format!("http://{at}/leader")]).code(), 0);
+    let url = format!("https://{at}/leader");
+    assert_ne!(curl(&cluster.bench, &["-H", &token, &url]).code(), 0, "nobody vouches for it");
+    let ca = cluster.bench.path("state/ca.pem");
+    let ca = ca.to_str().expect("text");
+    let ran = curl(&cluster.bench, &["--cacert", ca, "-H", &token, &url]).expect(0);
+    assert!(ran.stdout.ends_with("200"), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&format!("https://{at}")), "{}", ran.stdout);
+    host.stop().expect(0);
+    let cell = cluster.bench.run(&["cell", "--listen", "0.0.0.0:0"]).expect(2);
+    cell.stderr_has("needs TLS: give --tls-cert FILE --tls-key FILE");
 }
 
 const CERTIFICATES: &str = "\

@@ -28,6 +28,7 @@ fn every_rule_that_a_process_breaks_is_told() {
         "action": {"serial": {"actions": [{"run": {"path": ""}}, nothing("serial"), nothing("codependent")]}},
         "monitor": {"try": {"action": {"run": {"path": "x", "env": [{"name": "A=B", "value": ""}]}}}},
         "env": [{"name": "", "value": "x"}],
+        "check": {"tcp": {"port": 81}}, "readiness": {},
         "ports": [0, 80, 80],
         "placement_tags": [""],
         "annotation": "x".repeat(10 * 1024 + 1),
@@ -53,11 +54,9 @@ fn every_rule_that_a_process_breaks_is_told() {
             "ports: must name each port once, not 80 again",
             "annotation: must be at most 10 KiB",
             "routes: must be at most 128 KiB",
-            // Of this version, not of the specification.
-            "action: `serial` cannot be run by cells yet",
-            "setup: cannot be run by cells yet",
-            "monitor: cannot be run by cells yet",
-            "rootfs: only the process driver is there",
+            "check: cannot stand beside `monitor`",
+            "check.tcp.port: must be one of `ports`, not 81",
+            "readiness: must have exactly one of `http` and `tcp`",
         ],
     );
     assert_eq!(site.get("/v1/desired-lrps"), json!([]));
@@ -92,9 +91,6 @@ fn what_does_not_fit_is_told_together_with_the_rules() {
             "env[0].name: must be non-empty",
             "`run` has no `path`",
             "unknown key `colour`",
-            // Of this version, not of the specification.
-            "setup: cannot be run by cells yet",
-            "rootfs: only the process driver is there",
         ],
     );
 }
@@ -123,7 +119,6 @@ fn every_rule_that_a_task_breaks_is_told() {
             "result_file: must not contain a NUL byte",
             "completion_callback_url: must be a URL",
             "annotation: must be at most 10 KiB",
-            "rootfs: only the process driver is there",
         ],
     );
     send(&site, "PUT", "/v1/domains/a%2Fb", &[], "").refused(422, "invalid");

@@ -45,6 +45,8 @@ fn whatever_happens_in_the_end_all_is_as_desired_and_nothing_is_left_over() {
     for zone in ["z1", "z2", "z3"] {
         fleet.add_cell_with(None, &["--zone", zone]);
     }
+    // What a cell brings back that nobody desires any more is stopped.
+    fleet.ask("PUT", "/v1/domains/test", None).expect(200);
     let mut chaos = Chaos {
         chance: Chance::new(),
         desired: BTreeMap::new(),

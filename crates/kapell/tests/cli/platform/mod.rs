@@ -1,5 +1,6 @@
 //! `kapell up`, hosts and cells, each test with real processes.
 
+mod access;
 mod agents;
 mod api;
 mod api_callbacks;

@@ -16,6 +16,9 @@ impl InstanceFacts<'_> {
         facts.extend(self.evacuating.map(|twin| self.twin_fact(twin, now)));
         let Some(lrp) = self.instance else { return facts };
         facts.push(format!("it is {} for {}", lrp.state.name(), span(now.since(lrp.since))));
+        if lrp.ready == Some(false) {
+            facts.push("it is not ready: no work is to be sent to it".to_owned());
+        }
         facts.extend(cell_fact(lrp.cell_id.as_ref(), self.present));
         facts.extend(crash_fact(lrp, settings));
         facts.extend(lrp.placement_error.as_ref().map(|error| format!("last placement: {error}")));

@@ -207,6 +207,7 @@ pub(super) fn running(index: u32, container: &str, cell: &str) -> ActualLrp {
         instance_guid: Some(InstanceGuid::new(container)),
         cell_id: Some(CellId::new(cell)),
         net: Some(NetInfo { address: "h".to_owned(), ports: Vec::new() }),
+        ready: Some(true),
         ..unclaimed(index)
     }
 }
@@ -247,6 +248,8 @@ pub(super) fn task(container: &str, state: TaskState, version: u64) -> Task {
         memory_mb: 0,
         disk_mb: 0,
         max_pids: 0,
+        cpu_millis: 0,
+        log_rate: 0,
         placement_tags: Vec::new(),
         env: Vec::new(),
         action: action(),

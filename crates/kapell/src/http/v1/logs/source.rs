@@ -22,6 +22,14 @@ impl LogSource {
         Self::Task(call.id("task_guid"))
     }
 
+    /// Whether it is there for whoever asks.
+    pub(super) fn is_seen(&self, call: &Call) -> bool {
+        match self {
+            Self::Lrp(key) => call.sees_process(&key.process_guid),
+            Self::Task(guid) => call.sees_task(guid),
+        }
+    }
+
     pub(super) fn missing(&self) -> Box<Problem> {
         match self {
             Self::Lrp(key) => missing("instance", &key.to_string()),

@@ -181,8 +181,11 @@ fn problems(route: &Route<Op>) -> Vec<(&'static str, &'static str)> {
             "400",
             "`unknown_parameter`, `bad_parameter`, `bad_json` (with line and column), `bad_body`, `bad_host`.",
         ),
-        ("401", "`unauthorized`."),
-        ("403", "`foreign_origin`, `no_origin`."),
+        (
+            "401",
+            "`unauthorized`, `token_expired`, `token_revoked`, `token_used`, `token_unknown`, `certificate_expired`, `certificate_foreign`.",
+        ),
+        ("403", "`forbidden` (with the reason), `foreign_origin`, `no_origin`, `ask_the_leader`."),
         ("421", "`unknown_host`."),
         (
             "502",

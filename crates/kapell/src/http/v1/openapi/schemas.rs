@@ -4,8 +4,17 @@ use serde_json::{Map, Value, json};
 
 pub(super) fn all() -> Map<String, Value> {
     let mut all = Map::new();
-    for group in [common(), actions(), desired(), instances(), tasks(), cells(), reports(), plans()]
-    {
+    for group in [
+        common(),
+        actions(),
+        desired(),
+        instances(),
+        tasks(),
+        cells(),
+        reports(),
+        plans(),
+        tokens(),
+    ] {
         if let Value::Object(group) = group {
             all.extend(group);
         }
@@ -27,6 +36,10 @@ fn text() -> Value {
 
 fn count() -> Value {
     json!({ "type": "integer", "minimum": 0 })
+}
+
+fn port() -> Value {
+    json!({ "type": "integer", "minimum": 1, "maximum": 65535 })
 }
 
 fn flag() -> Value {
@@ -122,12 +135,17 @@ fn desired() -> Value {
             ("process_guid", of("Id")), ("domain", of("Id")), ("action", of("Action")),
             ("instances", json!({ "type": "integer", "minimum": 0, "default": 1 })),
             ("rootfs", text()), ("memory_mb", count()), ("disk_mb", count()), ("max_pids", count()),
+            ("cpu_millis", count()), ("log_rate", count()), ("check", of("Check")), ("readiness", of("Check")),
             ("placement_tags", list(&text())), ("setup", of("Action")), ("monitor", of("Action")),
             ("start_timeout_ms", count()), ("stop_grace_ms", count()), ("env", list(&of("EnvVar"))),
-            ("ports", list(&json!({ "type": "integer", "minimum": 1, "maximum": 65535 }))),
+            ("ports", list(&port())),
             ("annotation", text()), ("routes", json!({ "type": "object" })),
             ("version", count()), ("created_at", of("Timestamp")), ("updated_at", of("Timestamp")),
             ("incarnation", count()), ("retiring", flag()),
+        ]),
+        "Check": strict(0, &[
+            ("http", strict(1, &[("port", port()), ("path", text())])), ("tcp", strict(1, &[("port", port())])),
+            ("every_ms", count()), ("timeout_ms", count()),
         ]),
         "DesiredUpdate": strict(0, &[
             ("instances", count()), ("annotation", text()), ("routes", json!({ "type": "object" })), ("version", count()),
@@ -144,11 +162,11 @@ fn instances() -> Value {
         "ActualLrp": object(8, &[
             ("process_guid", of("Id")), ("index", count()), ("domain", of("Id")), ("state", of("ActualState")),
             ("since", of("Timestamp")), ("crash_count", count()), ("evacuating", flag()), ("version", count()),
-            ("instance_guid", of("Id")), ("cell_id", of("Id")), ("net", of("NetInfo")), ("crash_reason", text()),
+            ("instance_guid", of("Id")), ("cell_id", of("Id")), ("net", of("NetInfo")), ("ready", flag()), ("crash_reason", text()),
             ("placement_error", text()), ("expires_at", of("Timestamp")), ("incarnation", count()),
         ]),
-        "Endpoint": object(6, &[
-            ("index", count()), ("instance_guid", of("Id")), ("cell_id", of("Id")), ("evacuating", flag()),
+        "Endpoint": object(7, &[
+            ("index", count()), ("instance_guid", of("Id")), ("cell_id", of("Id")), ("evacuating", flag()), ("ready", flag()),
             ("address", text()), ("ports", list(&of("PortMapping"))),
         ]),
     })
@@ -163,6 +181,8 @@ fn tasks() -> Value {
         ("memory_mb", count()),
         ("disk_mb", count()),
         ("max_pids", count()),
+        ("cpu_millis", count()),
+        ("log_rate", count()),
         ("placement_tags", list(&text())),
         ("env", list(&of("EnvVar"))),
         ("result_file", text()),
@@ -277,5 +297,45 @@ fn reports() -> Value {
             object(1, &[("refused", json!({ "type": "object" }))]),
             { "const": "busy" },
         ] },
+    })
+}
+
+fn tokens() -> Value {
+    let domains = json!({ "type": "array", "items": of("Id"), "description": "Without it, all." });
+    let role = json!({ "enum": ["operator", "reader", "cell-join"] });
+    let view = [
+        ("id", text()),
+        ("role", role.clone()),
+        ("name", text()),
+        ("created_at", of("Timestamp")),
+        ("expires_at", of("Timestamp")),
+        ("state", json!({ "enum": ["valid", "revoked", "used"] })),
+        ("domains", domains.clone()),
+        ("cell_id", of("Id")),
+        ("ended_at", of("Timestamp")),
+        ("used_by", of("Id")),
+    ];
+    let secret = object(
+        1,
+        &[("token", json!({ "type": "string", "description": "It is not told again." }))],
+    );
+    json!({
+        "TokenWanted": strict(2, &[
+            ("role", role),
+            ("ttl_ms", json!({ "type": "integer", "minimum": 1, "description": "How long it counts." })),
+            ("domains", domains),
+            ("name", text()),
+            ("cell_id", of("Id")),
+        ]),
+        "CertificateWanted": strict(1, &[
+            ("csr", json!({ "type": "string", "description": "A certificate signing request in PEM. Of it, only the public key counts." })),
+        ]),
+        "CellCertificate": object(3, &[
+            ("certificate", text()),
+            ("ca", text()),
+            ("renew_in_ms", json!({ "type": "integer", "minimum": 0, "description": "When the next one is to be asked for." })),
+        ]),
+        "TokenView": object(6, &view),
+        "TokenMade": { "allOf": [of("TokenView"), secret] },
     })
 }

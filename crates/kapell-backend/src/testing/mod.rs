@@ -1,0 +1,67 @@
+//! What every driver of containers must do, whatever its containers are made of.
+//!
+//! A case has a [`Rig`] with a driver in an empty place. Nothing here knows the root file system of a container
+//! beyond `/bin/sh` and the usual small tools, nor where a container's directory is: files get there with `put`.
+
+pub(crate) mod cells;
+pub(crate) mod ends;
+pub(crate) mod files;
+pub(crate) mod limits;
+pub(crate) mod output;
+pub(crate) mod restarts;
+mod rig;
+pub(crate) mod stops;
+
+pub(crate) use rig::{Rig, frames, is_alive, is_root, skip, until};
+
+/// A test for each case, of the driver that `$rig` sets up: a function that takes the name of the test, and returns
+/// nothing where it has reported that it cannot run.
+macro_rules! conformance {
+    ($rig:path) => {
+        $crate::testing::on_each_case! { $rig =>
+            ends::exit_codes_and_signals_come_back,
+            ends::it_sees_its_environment,
+            ends::it_runs_in_its_directory_or_another,
+            ends::it_runs_as_its_user,
+            ends::what_cannot_start_says_so_and_leaves_its_container,
+            ends::names_are_given_once,
+            stops::a_program_that_heeds_sigterm_ends_by_itself,
+            stops::a_program_that_ignores_sigterm_is_killed_after_its_grace_time,
+            stops::nothing_outlives_a_sole_process,
+            stops::delete_ends_daemons,
+            cells::several_processes_run_side_by_side,
+            cells::one_ends_and_the_others_go_on,
+            cells::one_is_stopped_and_the_others_go_on,
+            cells::delete_ends_all_processes,
+            restarts::running_and_ended_processes_are_found_again,
+            restarts::a_container_without_processes_is_found_again,
+            files::what_is_put_is_the_users_own,
+            files::what_it_leaves_can_be_read,
+            files::no_link_is_followed,
+            output::streams_are_kept_apart_and_byte_for_byte,
+            output::dropped_output_leaves_only_last_words,
+            output::output_above_its_rate_is_dropped_and_told,
+            limits::limits_are_enforced_where_they_can_be,
+            limits::who_needs_too_much_memory_is_ended_and_that_is_told,
+            limits::a_child_that_needs_too_much_memory_is_told_too,
+            limits::a_fork_bomb_stays_inside_its_limit_and_can_be_deleted,
+            limits::a_busy_loop_gets_its_share_of_the_processor,
+        }
+    };
+}
+
+macro_rules! on_each_case {
+    ($rig:path => $($module:ident::$case:ident,)*) => {
+        $(
+            #[tokio::test]
+            async fn $case() {
+                let test = concat!(module_path!(), "::", stringify!($case));
+                if let Some(rig) = $rig(test) {
+                    $crate::testing::$module::$case(rig.named(test)).await;
+                }
+            }
+        )*
+    };
+}
+
+pub(crate) use {conformance, on_each_case};

@@ -1,0 +1,5 @@
+mod course;
+mod health;
+mod random;
+mod shapes;
+mod size;
