@@ -27,7 +27,7 @@ pub struct Spec {
     pub log_bytes: u64,
     /// So many bytes of output a second are kept; of the rest it is only told that it was dropped.
     pub log_rate: Option<u64>,
-    /// Besides what [`Containers::exec`] starts, there will never be more than one process.
+    /// There will never be more than one process.
     pub sole: bool,
 }
 
@@ -173,8 +173,8 @@ pub trait Containers: fmt::Debug + Send + Sync {
     /// Kills whatever runs of a container and forgets it. Its logs stay.
     async fn delete(&self, guid: &str) -> Result<(), Error>;
 
-    /// The first `limit` bytes of a file that it left, relative to its directory. Links are not
-    /// followed, and what does not belong to its user is not read.
+    /// The first `limit` bytes of a file that it left, relative to its directory or, from `/` on, as its processes see
+    /// it. Links are not followed, and what does not belong to its user is not read.
     async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error>;
 
     /// Puts a file of the agent into a container, at a path relative to its directory, as its user's own.

@@ -28,6 +28,8 @@ pub(crate) fn run(dir: &[u8], status: OwnedFd) -> i32 {
     let ended = match container.launch() {
         Ok(ended) => ended,
         Err(failure) => {
+            // What a launcher says is a reason, not output.
+            container.log = Log::new(None, 0, None);
             let words = container.finish(&exit, End::NeverRan(failure));
             return tell_failure(&status, failure, &words);
         }
@@ -83,7 +85,7 @@ fn begin(dir: &[u8]) -> Result<(Container<'static>, File), Failure> {
         program,
         pid_file: spec.pid_file,
         is_launched: false,
-        group: spec.group.filter(|_| spec.whole).map(Group::new),
+        group: spec.group.filter(|_| spec.whole || spec.own_group).map(Group::new),
         oom: spec.oom,
         ooms_before,
         own_user: spec.user.filter(|_| spec.own_user).map(|(uid, _)| uid),
@@ -203,7 +205,10 @@ impl Container<'_> {
     }
 
     fn wait(&self, timeout_ms: Option<u64>) -> [bool; 3] {
-        let fd = |source: &Source| source.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        // Of a launcher nothing is kept unless it fails; what its program writes meanwhile waits in the pipe.
+        let is_read = self.pid_file.is_none();
+        let pipe = |source: &'_ Source| source.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let fd = |source: &Source| if is_read { pipe(source) } else { -1 };
         sys::poll([self.signals.as_raw_fd(), fd(&self.out), fd(&self.err)], timeout_ms)
     }
 

@@ -5,22 +5,27 @@
 //! runs. There are thousands of us, so: no threads, no runtime, nothing that is not needed.
 //! `docs/decisions/0007-shim.md` tells more.
 //!
-//! Two lesser uses: `kapell-shim pause` is the first process of a container that has none of its own,
-//! and `kapell-shim end-user UID` kills all that runs as a user.
+//! Lesser uses: `kapell-shim pause` is the first process of a container that has none of its own,
+//! `kapell-shim launch FILE` starts a container by `runc`, and `kapell-shim end-user UID` kills all that
+//! runs as a user.
 
 #![no_main]
 
 mod container;
 mod group;
+mod launch;
 mod log;
+mod namespaces;
 mod number;
 mod pause;
 mod rate;
 mod record;
+mod root;
 mod spec;
 mod start;
 mod sys;
 mod tail;
+mod veth;
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -32,6 +37,7 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     let argument = |at: usize| unsafe { CStr::from_ptr(*arguments.add(at)) }.to_bytes();
     match count {
         2 if argument(1) == b"pause" => return pause::run(),
+        3 if argument(1) == b"launch" => return launch::run(argument(2)),
         3 if argument(1) == b"end-user" => return end_user(argument(2)),
         4 => {}
         _ => return 2,

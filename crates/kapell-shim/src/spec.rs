@@ -18,6 +18,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) own_user: bool,
     /// All of its container ends with it.
     pub(crate) whole: bool,
+    /// It has a group to itself, and all of that ends with it.
+    pub(crate) own_group: bool,
     pub(crate) stop_grace_ms: u64,
     /// Nothing: only last words are kept.
     pub(crate) logs: Option<&'a CStr>,
@@ -55,7 +57,8 @@ impl<'a> Spec<'a> {
             _ => None,
         };
         let own_user = texts.next()?.to_bytes() == b"own";
-        let whole = texts.next()?.to_bytes() == b"whole";
+        let ends = texts.next()?.to_bytes();
+        let (whole, own_group) = (ends == b"whole", ends == b"group");
         let stop_grace_ms = number::parse(texts.next()?.to_bytes())?;
         let logs = texts.optional().ok()?;
         let log_bytes = number::parse(texts.next()?.to_bytes())?;
@@ -84,6 +87,7 @@ impl<'a> Spec<'a> {
             user,
             own_user,
             whole,
+            own_group,
             stop_grace_ms,
             logs,
             log_bytes,

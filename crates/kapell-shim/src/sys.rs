@@ -19,7 +19,7 @@ pub(crate) fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-fn check(answer: c_int) -> Result<c_int, i32> {
+pub(crate) fn check(answer: c_int) -> Result<c_int, i32> {
     if answer < 0 { Err(errno()) } else { Ok(answer) }
 }
 

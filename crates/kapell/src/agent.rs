@@ -12,7 +12,6 @@ use anyhow::Context as _;
 use kapell_api::client::{self, Options};
 use kapell_api::identity::Subject;
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
-use kapell_backend::process::ProcessContainers;
 use kapell_core::board::{CellId, CellState, Resources};
 use kapell_core::seams::Ids as _;
 use kapell_core::seat::Epoch;
@@ -22,6 +21,8 @@ use kapell_node::system::{SystemClock, SystemIds};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use crate::cli::Rooted;
+use crate::drivers;
 use crate::http::{self, Listen, Peers, Rep, Server, TlsFiles, Token};
 use crate::member::Member;
 use crate::users;
@@ -57,6 +58,7 @@ pub(crate) struct Plan {
     pub(crate) containers: u32,
     pub(crate) placement_tags: Vec<String>,
     pub(crate) optional_placement_tags: Vec<String>,
+    pub(crate) rooted: Rooted,
     pub(crate) settings: CellSettings,
 }
 
@@ -79,7 +81,8 @@ impl Agent {
         ready: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<Self> {
         make_dir(&plan.dir)?;
-        let containers = ProcessContainers::open(&plan.dir)?;
+        let containers = drivers::open(&plan.dir, &plan.rooted)?;
+        plan.settings.own_network = plan.rooted.oci && !plan.rooted.host_network;
         let Identity { id, home } = identity(&plan)?;
         if plan.settings.users.is_some() {
             let dir = std::path::absolute(&plan.dir)?;
@@ -114,7 +117,7 @@ impl Agent {
             settings: plan.settings,
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
-            containers: Arc::new(containers),
+            containers,
             transfers: Arc::new(HttpTransfers::new(None, ANSWER)),
             probes: Arc::new(LocalProbes),
             board: Arc::new(board.clone()),

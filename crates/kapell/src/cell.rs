@@ -89,6 +89,7 @@ fn plan(args: &cli::Cell, config: &Config) -> anyhow::Result<Plan> {
         containers: args.containers,
         placement_tags: args.tag.clone(),
         optional_placement_tags: args.optional_tag.clone(),
+        rooted: args.rooted.clone(),
         settings: config.cell.clone(),
     })
 }

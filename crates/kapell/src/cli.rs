@@ -36,7 +36,7 @@ pub(crate) enum Command {
     /// Run a host: wait for a seat, and conduct while it is held
     Host(Host),
     /// Run a cell: do the work that hosts hand out
-    Cell(Cell),
+    Cell(Box<Cell>),
     /// Show who holds which seat
     Seats(Seats),
     /// Back up, restore and copy stores
@@ -156,6 +156,8 @@ pub(crate) struct Up {
     /// Have something run to look at
     #[arg(long)]
     pub(crate) demo: bool,
+    #[command(flatten)]
+    pub(crate) rooted: Rooted,
     /// How the log is written to standard error
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) log: Output,
@@ -200,10 +202,35 @@ pub(crate) struct Cell {
     #[arg(long, value_name = "TAG")]
     pub(crate) optional_tag: Vec<String>,
     #[command(flatten)]
+    pub(crate) rooted: Rooted,
+    #[command(flatten)]
     pub(crate) access: Access,
     /// How the log is written to standard error
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) log: Output,
+}
+
+/// Work that brings its own root file system.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Rooted {
+    /// Run work with a `rootfs` too, by runc; needs root, and changes this machine's packet filter
+    #[arg(long)]
+    pub(crate) oci: bool,
+    /// Images and directories of this machine may lie below it
+    #[arg(long, value_name = "DIR", requires = "oci")]
+    pub(crate) image_root: Vec<PathBuf>,
+    /// Where images come from that name no registry
+    #[arg(long, value_name = "HOST", requires = "oci")]
+    pub(crate) registry: Option<String>,
+    /// A registry that is spoken to without TLS
+    #[arg(long, value_name = "HOST", requires = "oci")]
+    pub(crate) insecure_registry: Vec<String>,
+    /// Whose certificates registries must have, in PEM [default: what the system trusts]
+    #[arg(long, value_name = "FILE", requires = "oci")]
+    pub(crate) registry_ca: Option<PathBuf>,
+    /// Let containers use the network of this machine instead of one of their own
+    #[arg(long, requires = "oci")]
+    pub(crate) host_network: bool,
 }
 
 /// Who may talk to the listener, and how.

@@ -4,6 +4,7 @@ mod agent;
 mod cell;
 mod cli;
 mod config;
+mod drivers;
 mod host;
 mod http;
 mod logger;

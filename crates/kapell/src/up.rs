@@ -44,6 +44,7 @@ pub(crate) fn run(args: &cli::Up, config: &Config) -> anyhow::Result<u8> {
     let up = Up {
         dir,
         demo: args.demo,
+        rooted: args.rooted.clone(),
         began,
         config: config.clone(),
         agent: Mutex::default(),
@@ -90,6 +91,7 @@ fn alone_in(dir: &Path) -> anyhow::Result<File> {
 struct Up {
     dir: PathBuf,
     demo: bool,
+    rooted: cli::Rooted,
     began: Instant,
     config: Config,
     agent: Mutex<Option<Agent>>,
@@ -118,6 +120,7 @@ impl Companion for Up {
             containers: CONTAINERS,
             placement_tags: Vec::new(),
             optional_placement_tags: Vec::new(),
+            rooted: self.rooted.clone(),
             settings: self.config.cell.clone(),
         };
         let (leads, heard) = oneshot::channel();

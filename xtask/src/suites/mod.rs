@@ -24,6 +24,8 @@ use table::{Part, SUITES, Suite};
 
 /// For how long platforms are simulated.
 const SIM_SECONDS: &str = "120";
+/// For how long everything happens to a real one.
+const CHAOS_SECONDS: &str = "180";
 
 /// How much of the tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +158,7 @@ impl Run<'_> {
         let commands: Vec<Command> = self.test_commands(suite, &["--no-fail-fast"]).collect();
         for mut tests in commands {
             tests.env(skip::VARIABLE, &skips).envs(session.environment(suite.backends));
-            tests.env("KAPELL_SIM_SECONDS", SIM_SECONDS);
+            tests.env("KAPELL_SIM_SECONDS", SIM_SECONDS).env("KAPELL_CHAOS_SECONDS", CHAOS_SECONDS);
             let failed_before = counts.failed;
             let ok = command::tee(&mut tests, |line| {
                 counts += Counts::parse(line).unwrap_or_default();

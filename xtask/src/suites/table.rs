@@ -57,12 +57,14 @@ const fn all(crates: &'static [&'static str]) -> Part {
 const LEADERSHIP: &str = "leadership::";
 const WITH_LEADERSHIP: Part = Part { crates: &["kapell"], filter: Filter::Only(LEADERSHIP) };
 const PLATFORM: &str = "platform::";
+const CELLS: &str = "fleets::";
+const WITH_CELLS: Part = Part { crates: &["kapell"], filter: Filter::Only(CELLS) };
 const FLEET: &str = "fleet::";
 const WITH_FLEET: Part = Part { crates: &["kapell-sim"], filter: Filter::Only(FLEET) };
 const WITHOUT_FLEET: Part = Part { crates: &["kapell-sim"], filter: Filter::ExceptAll(&[FLEET]) };
 const WITH_PLATFORM: Part = Part { crates: &["kapell"], filter: Filter::Only(PLATFORM) };
 const WORKFLOWS: Part =
-    Part { crates: &["kapell"], filter: Filter::ExceptAll(&[LEADERSHIP, PLATFORM]) };
+    Part { crates: &["kapell"], filter: Filter::ExceptAll(&[LEADERSHIP, PLATFORM, CELLS]) };
 
 /// All tests of the workspace. A member that stands in no line fails the run.
 #[rustfmt::skip]
@@ -71,6 +73,7 @@ pub(crate) const SUITES: &[Suite] = &[
     Suite { name: "workflows",  parts: &[WORKFLOWS], budget: minutes(3), quick: true, backends: &[] },
     Suite { name: "leadership", parts: &[all(&["kapell-store", "kapell-node"]), WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
     Suite { name: "platform",   parts: &[WITH_FLEET, WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
+    Suite { name: "cells",      parts: &[WITH_CELLS], budget: minutes(5), quick: true, backends: &["etcd", "registry"] },
 ];
 
 #[cfg(test)]

@@ -21,6 +21,10 @@ impl Home {
         Self(dir)
     }
 
+    pub(crate) fn dir(&self) -> &Path {
+        &self.0
+    }
+
     pub(crate) fn work(&self) -> PathBuf {
         self.0.join("work")
     }

@@ -5,22 +5,22 @@
 
 mod about_file;
 mod answer;
-mod container;
+pub(crate) mod container;
 mod exit_file;
-mod groups;
-mod home;
+pub(crate) mod groups;
+pub(crate) mod home;
 mod lock;
 mod pidfd;
-mod place;
-mod program;
+pub(crate) mod place;
+pub(crate) mod program;
 mod run_home;
 mod shim;
-mod spec_file;
+pub(crate) mod spec_file;
 mod sweep;
 #[cfg(test)]
 mod tests;
-mod texts;
-mod trouble;
+pub(crate) mod texts;
+pub(crate) mod trouble;
 mod words;
 
 use std::fs::{self, File};
@@ -33,7 +33,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::Semaphore;
 
 use self::answer::Answer;
-use self::place::{Place, Started};
+use self::place::{Launch, Place, Started};
 use crate::containers::{Containers, Enforced, Error, Exit, Found, Process, Spec};
 use crate::own_file;
 
@@ -62,6 +62,49 @@ impl ProcessContainers {
         let lock = lock::take(&dir)?;
         let place = Arc::new(Place::open(&dir, containers, &programs)?);
         Ok(Self { place, makers: Semaphore::new(MAKERS), _lock: lock })
+    }
+
+    pub(crate) fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
+    /// As [`Containers::run`]; if there is a `launch`, that starts the program.
+    pub(crate) async fn run_by(
+        &self,
+        guid: &str,
+        process: Process,
+        launch: Option<Launch>,
+    ) -> Result<(), Error> {
+        let container = self.place.find(guid)?;
+        let Started { program, header, status, new_logs } = {
+            let _turn = self.makers.acquire().await.map_err(|_| cut_short())?;
+            let (place, container) = (Arc::clone(&self.place), Arc::clone(&container));
+            blocking(move || place.start(&container, &process, launch.as_ref())).await?
+        };
+        let home = program.home.clone();
+        let error = match answer::listen(status).await {
+            Answer::Runs => return Ok(()),
+            Answer::Failed(failure) => failure.to_error(home.dir(), &header),
+            Answer::Nothing => {
+                program.ended().await?;
+                // It may have run for a moment: then it is a process that has ended.
+                if blocking(move || home.program()).await?.is_some() {
+                    return Ok(());
+                }
+                no_answer(guid, &program.name)
+            }
+        };
+        program.ended().await?;
+        // What cannot be removed now is cleared away by the next agent.
+        let _left = blocking(move || {
+            let mut inside = container.inside();
+            program.home.remove()?;
+            place::remove_empty(&new_logs);
+            inside.programs.remove(&program.name);
+            Ok(())
+        })
+        .await;
+        Err(error)
     }
 }
 
@@ -94,36 +137,7 @@ impl Containers for ProcessContainers {
 
     async fn run(&self, guid: &str, process: Process) -> Result<(), Error> {
         check_name("a process", &process.name)?;
-        let container = self.place.find(guid)?;
-        let Started { program, header, status, new_logs } = {
-            let _turn = self.makers.acquire().await.map_err(|_| cut_short())?;
-            let (place, container) = (Arc::clone(&self.place), Arc::clone(&container));
-            blocking(move || place.start(&container, &process)).await?
-        };
-        let home = program.home.clone();
-        let error = match answer::listen(status).await {
-            Answer::Runs => return Ok(()),
-            Answer::Failed(failure) => failure.to_error(home.dir(), &header),
-            Answer::Nothing => {
-                program.ended().await?;
-                // It may have run for a moment: then it is a process that has ended.
-                if blocking(move || home.program()).await?.is_some() {
-                    return Ok(());
-                }
-                no_answer(guid, &program.name)
-            }
-        };
-        program.ended().await?;
-        // What cannot be removed now is cleared away by the next agent.
-        let _left = blocking(move || {
-            let mut inside = container.inside();
-            program.home.remove()?;
-            place::remove_empty(&new_logs);
-            inside.programs.remove(&program.name);
-            Ok(())
-        })
-        .await;
-        Err(error)
+        self.run_by(guid, process, None).await
     }
 
     async fn ended(&self, guid: &str, process: &str) -> Result<Exit, Error> {
@@ -154,7 +168,11 @@ impl Containers for ProcessContainers {
         let file = file.to_owned();
         blocking(move || {
             let owner = container.about.user.map(|(uid, _)| uid);
-            own_file::read(&container.home.work(), &file, owner, limit)
+            let (dir, below) = match file.strip_prefix('/') {
+                Some(below) => (PathBuf::from("/"), below),
+                None => (container.home.work(), file.as_str()),
+            };
+            own_file::read(&dir, below, owner, limit)
                 .map_err(|source| Error::Io { what: format!("cannot read `{file}`"), source })
         })
         .await
@@ -179,7 +197,7 @@ impl Containers for ProcessContainers {
     }
 }
 
-fn check_name(what: &str, name: &str) -> Result<(), Error> {
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), Error> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(is_fine) {
         return Ok(());
@@ -205,6 +223,6 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|_| cut_short())?
 }
 
-fn cut_short() -> Error {
+pub(crate) fn cut_short() -> Error {
     Error::Io { what: "the agent is ending".to_owned(), source: io::ErrorKind::Interrupted.into() }
 }

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 
 use super::about_file::{self, About};
 use super::container::{Container, Inside};
-use super::groups::Groups;
+use super::groups::{Groups, Membership};
 use super::home::Home;
 use super::program::{Broom, Program, Search, find_shim};
 use super::spec_file::{Header, Order};
@@ -21,7 +21,7 @@ use crate::containers::{Enforced, Error, Found, Output, Process, Spec};
 use crate::spawn::allowed_descriptors;
 
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     containers: PathBuf,
     shim: PathBuf,
     boot: String,
@@ -31,18 +31,32 @@ pub(super) struct Place {
     broom: Broom,
 }
 
+/// How a program is started, if not by the shim itself.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    /// Ends when it has written the number of the program to `pid_file`.
+    pub(crate) launcher: String,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) pid_file: PathBuf,
+    /// All of the container ends with it.
+    pub(crate) whole: bool,
+    /// A control group that is for it alone.
+    pub(crate) group: Option<PathBuf>,
+}
+
 /// A process whose shim was started.
 #[derive(Debug)]
-pub(super) struct Started {
-    pub(super) program: Arc<Program>,
-    pub(super) header: Header,
-    pub(super) status: OwnedFd,
+pub(crate) struct Started {
+    pub(crate) program: Arc<Program>,
+    pub(crate) header: Header,
+    pub(crate) status: OwnedFd,
     /// The directories for its logs that were not there before, innermost first.
-    pub(super) new_logs: Vec<PathBuf>,
+    pub(crate) new_logs: Vec<PathBuf>,
 }
 
 impl Place {
-    pub(super) fn open(dir: &Path, containers: PathBuf, programs: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(dir: &Path, containers: PathBuf, programs: &Path) -> Result<Self, Error> {
         let boot = Path::new("/proc/sys/kernel/random/boot_id");
         Ok(Self {
             containers,
@@ -54,11 +68,19 @@ impl Place {
         })
     }
 
-    pub(super) fn enforced(&self) -> Enforced {
+    pub(crate) fn shim(&self) -> &Path {
+        &self.shim
+    }
+
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.broom.groups
+    }
+
+    pub(crate) fn enforced(&self) -> Enforced {
         self.broom.groups.enforced()
     }
 
-    pub(super) fn home(&self, guid: &str) -> Home {
+    pub(crate) fn home(&self, guid: &str) -> Home {
         Home::new(self.containers.join(guid))
     }
 
@@ -66,12 +88,12 @@ impl Place {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn find(&self, guid: &str) -> Result<Arc<Container>, Error> {
+    pub(crate) fn find(&self, guid: &str) -> Result<Arc<Container>, Error> {
         self.known().get(guid).cloned().ok_or_else(|| Error::Unknown(guid.to_owned()))
     }
 
     /// Blocks. Whoever asked for it may be gone meanwhile: the container is known nonetheless.
-    pub(super) fn create(&self, spec: &Spec) -> Result<(), Error> {
+    pub(crate) fn create(&self, spec: &Spec) -> Result<(), Error> {
         let about = About::new(spec, &self.boot)?;
         let home = self.home(&spec.guid);
         home.make(&about)?;
@@ -82,7 +104,12 @@ impl Place {
     }
 
     /// Blocks. Whoever asked for it may be gone meanwhile: the process is known nonetheless.
-    pub(super) fn start(&self, of: &Container, process: &Process) -> Result<Started, Error> {
+    pub(crate) fn start(
+        &self,
+        of: &Container,
+        process: &Process,
+        launch: Option<&Launch>,
+    ) -> Result<Started, Error> {
         let mut inside = of.inside();
         if inside.closed {
             return Err(Error::Unknown(of.guid.clone()));
@@ -95,7 +122,10 @@ impl Place {
             Output::Kept => Some(of.about.logs.join(&process.name)),
             Output::Dropped => None,
         };
-        let text = self.order(of, &inside, process, logs.as_deref())?;
+        let text = match launch {
+            None => self.order(of, &inside, process, logs.as_deref())?,
+            Some(launch) => self.launch_order(of, process, logs.as_deref(), launch)?,
+        };
         let home = of.home.run(&process.name);
         let lock = home.make(&text)?;
         let mut new_logs = Vec::new();
@@ -141,6 +171,7 @@ impl Place {
             user,
             own_user: whole && own_user,
             whole,
+            own_group: false,
             stop_grace: process.stop_grace,
             logs,
             log_bytes: about.log_bytes,
@@ -152,8 +183,41 @@ impl Place {
         order.encode()
     }
 
+    fn launch_order(
+        &self,
+        of: &Container,
+        process: &Process,
+        logs: Option<&Path>,
+        launch: &Launch,
+    ) -> Result<Vec<u8>, Error> {
+        let about = &of.about;
+        let Membership { dir, oom, .. } = self.broom.groups.membership(&of.guid, &about.limits);
+        let order = Order {
+            boot: &self.boot,
+            guid: &of.guid,
+            name: &process.name,
+            program: &launch.launcher,
+            args: &launch.args,
+            env: &launch.env,
+            dir: None,
+            user: None,
+            own_user: false,
+            whole: launch.whole,
+            own_group: launch.group.is_some(),
+            stop_grace: process.stop_grace,
+            logs,
+            log_bytes: about.log_bytes,
+            log_rate: about.log_rate,
+            descriptors: self.descriptors,
+            pid_file: Some(&launch.pid_file),
+            // The launcher is not part of the container, and puts it where it belongs.
+            groups: &Membership { dir: launch.group.clone().or(dir), oom, joins: Vec::new() },
+        };
+        order.encode()
+    }
+
     /// Removes what is left of a container whose processes have ended. Blocks.
-    pub(super) fn forget(&self, container: &Container) -> Result<(), Error> {
+    pub(crate) fn forget(&self, container: &Container) -> Result<(), Error> {
         container.end_rest(&self.shim)?;
         self.broom.groups.remove(&container.guid)?;
         container.home.remove()?;
@@ -162,7 +226,7 @@ impl Place {
     }
 
     /// Blocks.
-    pub(super) fn recover(&self) -> Result<Vec<Found>, Error> {
+    pub(crate) fn recover(&self) -> Result<Vec<Found>, Error> {
         let failed = || trouble::io("read", &self.containers);
         let mut killed = Vec::new();
         let mut found = Vec::new();
@@ -305,7 +369,7 @@ fn make_logs(logs: Option<&Path>, new: &mut Vec<PathBuf>) -> Result<(), Error> {
 }
 
 /// Those in which nothing stands.
-pub(super) fn remove_empty(dirs: &[PathBuf]) {
+pub(crate) fn remove_empty(dirs: &[PathBuf]) {
     for dir in dirs {
         let _kept = fs::remove_dir(dir);
     }

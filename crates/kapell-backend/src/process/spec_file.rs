@@ -30,6 +30,8 @@ pub(crate) struct Order<'a> {
     pub(crate) own_user: bool,
     /// When it has ended, whatever is in its control group is ended.
     pub(crate) whole: bool,
+    /// Its control group is its own, and not that of the container.
+    pub(crate) own_group: bool,
     pub(crate) stop_grace: Duration,
     pub(crate) logs: Option<&'a Path>,
     pub(crate) log_bytes: u64,
@@ -83,7 +85,16 @@ impl Order<'_> {
         texts.number(self.user.map(|(uid, _)| uid.into()));
         texts.number(self.user.map(|(_, gid)| gid.into()));
         texts.flag("own", self.own_user);
-        texts.flag("whole", self.whole);
+        texts.push(
+            "",
+            if self.whole {
+                "whole"
+            } else if self.own_group {
+                "group"
+            } else {
+                ""
+            },
+        )?;
         texts.number(Some(u64::try_from(self.stop_grace.as_millis()).unwrap_or(u64::MAX)));
         texts.path("the directory of its logs", self.logs.map(Path::as_os_str))?;
         texts.number(Some(self.log_bytes));

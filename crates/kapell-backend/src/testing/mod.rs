@@ -12,7 +12,7 @@ pub(crate) mod restarts;
 mod rig;
 pub(crate) mod stops;
 
-pub(crate) use rig::{Rig, frames, is_alive, is_root, skip, until};
+pub(crate) use rig::{MAIN, Rig, frames, is_alive, is_root, skip, until};
 
 /// A test for each case, of the driver that `$rig` sets up: a function that takes the name of the test, and returns
 /// nothing where it has reported that it cannot run.

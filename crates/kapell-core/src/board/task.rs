@@ -33,7 +33,8 @@ pub struct TaskDefinition {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVar>,
     pub action: Action,
-    /// A file whose first 10 KiB become the result, relative to where the task runs.
+    /// A file whose first 10 KiB become the result, relative to the `dir` of its only `run`, else to the container's own
+    /// directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub result_file: String,
     /// Told once the task is complete, after which the task is gone.

@@ -83,8 +83,9 @@ fn about(tag: &Tag, cell_id: &CellId, settings: &CellSettings, env: &mut Environ
         }
         Key::Task(guid) => env.set("KAPELL_TASK_GUID", guid.as_str()),
     }
+    let own_network = settings.own_network && tag.rootfs.is_some();
     let listens = |port: &PortMapping| {
-        let port = if settings.own_network { port.container_port } else { port.host_port };
+        let port = if own_network { port.container_port } else { port.host_port };
         port.to_string()
     };
     if let Some(first) = tag.ports.first() {

@@ -1,5 +1,6 @@
 //! Leads one container from its creation to its end.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use kapell_backend::containers::FoundProcess;
@@ -269,7 +270,9 @@ async fn left_behind(tools: &Tools, tag: &Tag, result: RunResult) -> RunResult {
     if file.is_empty() {
         return result;
     }
-    match tools.containers.read_own(guid, file, outcome::LONGEST_RESULT).await {
+    let dir = tag.plain().and_then(|run| run.dir.as_deref()).unwrap_or_default();
+    let path = Path::new(dir).join(file);
+    match tools.containers.read_own(guid, &path.to_string_lossy(), outcome::LONGEST_RESULT).await {
         Ok(bytes) => RunResult { result: String::from_utf8_lossy(&bytes).into_owned(), ..result },
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);

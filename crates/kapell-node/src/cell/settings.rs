@@ -51,8 +51,8 @@ pub struct CellSettings {
     pub report_batch: usize,
     /// Host ports for what instances listen on.
     pub ports: Range<u16>,
-    /// Containers have a network of their own: they listen on the ports that they ask for, and host ports lead there.
-    /// Otherwise they must listen on the host ports.
+    /// Containers with a root of their own have a network of their own too: they listen on the ports that they ask
+    /// for, and host ports lead there. All others must listen on the host ports.
     pub own_network: bool,
     /// Users to run containers as, one each; without it, they run as the agent. Other cells of the
     /// machine must have others: the agent chooses a block of its own.

@@ -8,6 +8,7 @@ mod data;
 mod drawing;
 mod failure;
 mod findings;
+mod fleets;
 mod gate;
 mod history;
 mod json;

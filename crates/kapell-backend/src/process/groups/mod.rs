@@ -15,12 +15,15 @@ use std::path::{Path, PathBuf};
 use nix::unistd::geteuid;
 
 use self::hierarchy::Hierarchy;
+use super::trouble;
 use crate::containers::{Enforced, Error, Limits};
 
 /// The groups of an agent. Without any, containers have no limits.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     hierarchies: Vec<Hierarchy>,
+    /// Tells its agent from others.
+    name: String,
 }
 
 /// What a shim is told of the groups of its container.
@@ -49,7 +52,12 @@ impl Groups {
             mounts.lines().filter_map(|mount| Hierarchy::open(mount, name)).collect();
         // Where processes can be counted, they can be kept from being born.
         hierarchies.sort_by_key(|each| !each.controls.pids);
-        Self { hierarchies }
+        Self { hierarchies, name: name.to_owned() }
+    }
+
+    /// Where the group of a container is, seen from the root of each hierarchy.
+    pub(crate) fn path(&self, guid: &str) -> String {
+        format!("/kapell/{}/{guid}", self.name)
     }
 
     pub(crate) fn enforced(&self) -> Enforced {
@@ -72,6 +80,18 @@ impl Groups {
             }
         }
         Ok(())
+    }
+
+    /// Makes a group for one process of a container, in that of the container: where all of it is.
+    pub(crate) fn make_below(&self, guid: &str, process: &str) -> Result<Option<PathBuf>, Error> {
+        let Some(first) = self.hierarchies.first() else { return Ok(None) };
+        let dir = first.dir.join(guid).join(process);
+        match fs::create_dir(&dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(trouble::io("make the control group", &dir)(error))
+            }
+            Ok(()) | Err(_) => Ok(Some(dir)),
+        }
     }
 
     /// What its processes are told of them.

@@ -36,6 +36,7 @@ async fn launch(dir: &Path, script: &str) -> Result<Program, Error> {
         user: None,
         own_user: false,
         whole: true,
+        own_group: false,
         stop_grace: Duration::from_secs(10),
         logs: Some(&logs),
         log_bytes: 1 << 20,

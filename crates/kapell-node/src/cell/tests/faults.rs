@@ -108,9 +108,12 @@ async fn a_slow_creation_delays_neither_stops_nor_checks_nor_programs_nor_transf
 
 #[tokio::test(start_paused = true)]
 async fn a_container_is_told_the_port_to_listen_on_as_its_network_has_it() {
-    for own_network in [false, true] {
-        let stage = Stage::with(CellSettings { own_network, ..settings() }).await;
-        stage.running(&key("web", 0)).await;
+    for (setting, rootfs) in [(false, None), (true, None), (true, Some("dir:///root"))] {
+        let own_network = setting && rootfs.is_some();
+        let stage = Stage::with(CellSettings { own_network: setting, ..settings() }).await;
+        let ask = |it: &mut kapell_core::board::DesiredLrp| it.rootfs = rootfs.map(str::to_owned);
+        stage.place_with(&key("web", 0), ask).await;
+        stage.until("it runs", |stage| stage.containers.running().len() == 1).await;
         let env = stage.containers.ran()[0].env.clone();
         let host = stage.containers.created()[0].ports[0].host.to_string();
         let wanted = if own_network { "8080" } else { &host };

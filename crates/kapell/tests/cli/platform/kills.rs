@@ -196,11 +196,14 @@ fn name_another_boot(containers: &std::path::Path) {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
     let boot = boot.trim().to_owned();
     let other = "00000000-0000-4000-8000-000000000000";
-    for entry in std::fs::read_dir(containers).expect("containers").flatten() {
-        let path = entry.path().join("spec");
-        let text = std::fs::read_to_string(&path).expect("a spec");
-        assert!(text.contains(&boot), "{text}");
-        std::fs::write(path, text.replace(&boot, other)).expect("our own");
+    for container in std::fs::read_dir(containers).expect("containers").flatten() {
+        let processes = std::fs::read_dir(container.path().join("run")).expect("processes");
+        let specs = processes.flatten().map(|process| process.path().join("spec"));
+        for path in specs.chain([container.path().join("about")]) {
+            let text = std::fs::read_to_string(&path).expect("what is known of it");
+            assert!(text.contains(&boot), "{text}");
+            std::fs::write(path, text.replace(&boot, other)).expect("our own");
+        }
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::chance::Chance;
-use super::fleet::{Fleet, counts_itself, starts};
 use crate::bench::{pause, skip, try_eventually};
 use crate::leadership::cluster::Kind;
+use crate::platform::chance::Chance;
+use crate::platform::fleet::{Fleet, counts_itself, starts};
 use crate::running::send;
 
 const CELLS: usize = 3;
@@ -40,7 +40,7 @@ fn duration() -> Duration {
 fn whatever_happens_in_the_end_all_is_as_desired_and_nothing_is_left_over() {
     let mut fleet = match Fleet::without_cells(Kind::Etcd, 2, SETTINGS) {
         Ok(fleet) => fleet,
-        Err(reason) => return skip("platform::chaos", &reason),
+        Err(reason) => return skip("fleets::chaos", &reason),
     };
     for zone in ["z1", "z2", "z3"] {
         fleet.add_cell_with(None, &["--zone", zone]);
@@ -298,7 +298,7 @@ impl Chaos {
         if busy > 0 {
             wrong += &format!("{busy} tasks are not complete\n");
         }
-        let mut found = super::fleet::guids_of_processes(&self.fleet.work());
+        let mut found = crate::platform::fleet::guids_of_processes(&self.fleet.work());
         found.dedup();
         if found != known {
             wrong += &format!("records of {known:?}\nprocesses of {found:?}\n");

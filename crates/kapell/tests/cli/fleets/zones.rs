@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::fleet::{Fleet, guids, guids_of_processes, pids};
-use super::life::STAYS;
-use super::moves::fewest_running;
-use super::site::ask;
 use crate::bench::skip;
 use crate::leadership::cluster::Kind;
+use crate::platform::fleet::{Fleet, guids, guids_of_processes, pids};
+use crate::platform::life::STAYS;
+use crate::platform::moves::fewest_running;
+use crate::platform::site::ask;
 use crate::running::send;
 
 const INSTANCES: usize = 30;
@@ -31,7 +31,7 @@ fn three_zones(name: &str) -> Option<Fleet> {
     let mut fleet = match Fleet::without_cells(Kind::Etcd, 2, SETTINGS) {
         Ok(fleet) => fleet,
         Err(reason) => {
-            skip(&format!("platform::zones::{name}"), &reason);
+            skip(&format!("fleets::zones::{name}"), &reason);
             return None;
         }
     };

@@ -1,0 +1,98 @@
+//! Two drivers as one: what brings its own root goes to the one, everything else to the other.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::containers::{Containers, Enforced, Error, Exit, Found, Process, Spec};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Both {
+    plain: Arc<dyn Containers>,
+    rooted: Arc<dyn Containers>,
+    /// Containers of the second.
+    with_root: Mutex<BTreeSet<String>>,
+}
+
+impl Both {
+    pub fn new(plain: Arc<dyn Containers>, rooted: Arc<dyn Containers>) -> Self {
+        Self { plain, rooted, with_root: Mutex::default() }
+    }
+
+    fn with_root(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.with_root.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, guid: &str) -> &Arc<dyn Containers> {
+        if self.with_root().contains(guid) { &self.rooted } else { &self.plain }
+    }
+}
+
+#[async_trait]
+impl Containers for Both {
+    fn rootfs_schemes(&self) -> Vec<String> {
+        self.rooted.rootfs_schemes()
+    }
+
+    /// What holds for every container.
+    fn enforced(&self) -> Enforced {
+        let (plain, rooted) = (self.plain.enforced(), self.rooted.enforced());
+        Enforced {
+            memory: plain.memory && rooted.memory,
+            cpu: plain.cpu && rooted.cpu,
+            pids: plain.pids && rooted.pids,
+        }
+    }
+
+    async fn recover(&self) -> Result<Vec<Found>, Error> {
+        let mut found = self.rooted.recover().await?;
+        self.with_root().extend(found.iter().map(|one| one.guid.clone()));
+        found.extend(self.plain.recover().await?);
+        Ok(found)
+    }
+
+    async fn create(&self, spec: Spec) -> Result<(), Error> {
+        if spec.rootfs.is_none() {
+            return self.plain.create(spec).await;
+        }
+        let guid = spec.guid.clone();
+        // Known before it is there: whoever gives up waiting may still ask for its end.
+        self.with_root().insert(guid.clone());
+        self.rooted.create(spec).await.inspect_err(|_| {
+            self.with_root().remove(&guid);
+        })
+    }
+
+    async fn run(&self, guid: &str, process: Process) -> Result<(), Error> {
+        self.of(guid).run(guid, process).await
+    }
+
+    async fn ended(&self, guid: &str, process: &str) -> Result<Exit, Error> {
+        self.of(guid).ended(guid, process).await
+    }
+
+    async fn stop(&self, guid: &str, process: &str) -> Result<(), Error> {
+        self.of(guid).stop(guid, process).await
+    }
+
+    async fn delete(&self, guid: &str) -> Result<(), Error> {
+        self.of(guid).delete(guid).await?;
+        self.with_root().remove(guid);
+        Ok(())
+    }
+
+    async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error> {
+        self.of(guid).read_own(guid, file, limit).await
+    }
+
+    async fn put(&self, guid: &str, from: &Path, to: &str) -> Result<(), Error> {
+        self.of(guid).put(guid, from, to).await
+    }
+
+    fn dir(&self, guid: &str) -> PathBuf {
+        self.of(guid).dir(guid)
+    }
+}

@@ -1,0 +1,82 @@
+//! The user and network namespace of a container.
+
+#![expect(
+    unsafe_code,
+    reason = "system calls with numbers, or with pointers to values that outlive the call; there is one thread"
+)]
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+
+use crate::launch::{Trouble, trouble};
+use crate::root::Ids;
+use crate::{number, sys};
+
+/// Namespaces that live as long as this does, or as something uses them.
+pub(crate) struct Own {
+    pub(crate) user: File,
+    pub(crate) net: Option<File>,
+    /// Of the process that holds them.
+    pub(crate) holder: i32,
+    /// Closed, it ends.
+    leash: Option<OwnedFd>,
+}
+
+/// The network namespace belongs to the user namespace, else its `/sys` could not be mounted in there.
+pub(crate) fn make(ids: Ids, net: bool) -> Result<Own, Trouble> {
+    let (theirs, leash) = sys::pipe().map_err(trouble("make a pipe"))?;
+    let kinds = libc::CLONE_NEWUSER | if net { libc::CLONE_NEWNET } else { 0 };
+    // SAFETY: a fork, as there is no stack and no shared memory; one thread, so the child may do anything.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, kinds | libc::SIGCHLD, 0, 0, 0, 0) };
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid >= 0);
+    let pid = pid.ok_or_else(sys::errno).map_err(trouble("make a user namespace"))?;
+    if pid == 0 {
+        drop(leash);
+        // Returns when the other end is closed, also if that one was killed.
+        let _end = sys::read(&theirs, &mut [0]);
+        sys::exit(0);
+    }
+    drop(theirs);
+    let io = |what| {
+        move |error: std::io::Error| Trouble {
+            what,
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        }
+    };
+    let mut map = Vec::from(*b"0 ");
+    number::push(&mut map, ids.base.into(), 0);
+    map.push(b' ');
+    number::push(&mut map, ids.count.into(), 0);
+    for name in ["uid_map", "gid_map"] {
+        fs::write(of(pid, name), &map).map_err(io("map the users of a container"))?;
+    }
+    let open = |name| File::open(of(pid, name)).map_err(io("open a namespace"));
+    let user = open("ns/user")?;
+    let net = if net { Some(open("ns/net")?) } else { None };
+    Ok(Own { user, net, holder: pid, leash: Some(leash) })
+}
+
+/// A file of a process.
+pub(crate) fn of(pid: i32, name: &str) -> std::path::PathBuf {
+    let mut path = Vec::from(*b"/proc/");
+    number::push(&mut path, u64::from(pid.unsigned_abs()), 0);
+    path.push(b'/');
+    path.extend_from_slice(name.as_bytes());
+    std::path::PathBuf::from(OsStr::from_bytes(&path))
+}
+
+pub(crate) fn enter_net(net: &File) -> Result<(), Trouble> {
+    // SAFETY: a descriptor and a number.
+    let entered = unsafe { libc::setns(net.as_raw_fd(), libc::CLONE_NEWNET) };
+    sys::check(entered).map(drop).map_err(trouble("enter a network namespace"))
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        drop(self.leash.take());
+        // SAFETY: a child of ours, which ends now.
+        unsafe { libc::waitpid(self.holder, std::ptr::null_mut(), 0) };
+    }
+}

@@ -1,0 +1,95 @@
+//! Work that brings its own root, run by runc.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::bench::{Bench, skip};
+use crate::platform::Site;
+
+const BUSYBOX: &str = "/bin/busybox";
+
+/// A platform that may run such work, and a root with little in it.
+fn site(name: &str) -> Option<(Site, String, TempDir)> {
+    let lacks = if !nix::unistd::geteuid().is_root() {
+        Some("only root can run such containers")
+    } else if ["/usr/sbin/runc", "/usr/bin/runc"].iter().all(|path| !PathBuf::from(path).exists()) {
+        Some("there is no runc")
+    } else if !PathBuf::from(BUSYBOX).exists() {
+        Some("there is no busybox")
+    } else {
+        None
+    };
+    if let Some(reason) = lacks {
+        skip(&format!("fleets::images::{name}"), reason);
+        return None;
+    }
+    let roots = tempfile::tempdir().expect("a directory");
+    let root = roots.path().join("root");
+    for dir in ["bin", "tmp", "etc", "proc", "sys", "dev"] {
+        std::fs::create_dir_all(root.join(dir)).expect("a directory");
+    }
+    std::fs::copy(BUSYBOX, root.join("bin/busybox")).expect("a copy");
+    for tool in ["sh", "echo", "cat", "sleep", "httpd", "id", "ls", "true"] {
+        symlink("busybox", root.join("bin").join(tool)).expect("a link");
+    }
+    crate::platform::fleet::open_dir(&root);
+    let site =
+        Site::with(Bench::new(), &["--oci", "--image-root", roots.path().to_str().expect("text")]);
+    Some((site, format!("dir://{}", root.display()), roots))
+}
+
+#[test]
+fn a_task_sees_the_root_it_brings_and_nothing_of_the_machine() {
+    let Some((site, rootfs, _roots)) = site("task") else { return };
+    let script = "id -u; cat /etc/hostname >/dev/null; ls /; ls /home 2>&1; echo $KAPELL_TASK_GUID";
+    let task = json!({
+        "task_guid": "inside", "domain": "test", "rootfs": rootfs, "memory_mb": 32, "max_pids": 20,
+        "action": {"run": {"path": "/bin/sh", "args": ["-c", script]}},
+    });
+    site.ask("POST", "/v1/tasks", Some(&task)).expect(201);
+    let done = site.completed("inside");
+    assert_eq!(done["failed"], false, "{done}");
+    let logs = site.kapell(&["logs", "task/inside"]).expect(0).stdout;
+    assert!(logs.contains("inside") && logs.contains("No such file"), "{logs}");
+    assert!(logs.lines().any(|line| line.trim_end() == "bin"), "{logs}");
+    assert!(!logs.contains("root\n"), "only what the root has: {logs}");
+}
+
+#[test]
+fn an_instance_listens_in_a_network_of_its_own_and_is_reached_and_checked() {
+    let Some((site, rootfs, _roots)) = site("instance") else { return };
+    let script = "echo well > /tmp/index.html; exec httpd -f -p 8080 -h /tmp";
+    let lrp = json!({
+        "process_guid": "web", "domain": "test", "rootfs": rootfs, "instances": 2, "ports": [8080],
+        "memory_mb": 32, "check": {"http": {"port": 8080, "path": "/index.html"}},
+        "action": {"run": {"path": "/bin/sh", "args": ["-c", script]}},
+    });
+    site.ask("POST", "/v1/desired-lrps", Some(&lrp)).expect(201);
+    for lrp in site.all_run("web", 2) {
+        let port = lrp["net"]["ports"][0]["host_port"].as_u64().expect("a port");
+        let port = u16::try_from(port).expect("a port");
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+        stream.write_all(b"GET /index.html HTTP/1.0\r\n\r\n").expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.ends_with("well\n"), "{answer}");
+    }
+}
+
+#[test]
+fn an_image_that_cannot_be_had_is_a_reason() {
+    let Some((site, ..)) = site("missing") else { return };
+    let task = json!({
+        "task_guid": "none", "domain": "test", "rootfs": "dir:///etc",
+        "action": {"run": {"path": "/bin/true"}},
+    });
+    site.ask("POST", "/v1/tasks", Some(&task)).expect(201);
+    let done = site.completed("none");
+    let reason = done["failure_reason"].as_str().unwrap_or_default();
+    assert!(done["failed"] == true && reason.contains("/etc"), "{done}");
+}
