@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod auction;
+pub mod audit;
 pub mod board;
 pub mod causes;
 pub mod election;

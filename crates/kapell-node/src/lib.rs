@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod auctioneer;
+pub mod audit;
 pub mod board;
 pub mod cell;
 pub mod conductor;

@@ -169,6 +169,7 @@ fn listen(plan: &Plan, advertise: String, member: Option<&Member>) -> anyhow::Re
         peers: member.map(peers),
         vouching: None,
         ca: plan.ca.clone(),
+        audit: None,
         allowed_hosts: plan.allowed_hosts.clone(),
     })
 }

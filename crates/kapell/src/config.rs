@@ -11,6 +11,7 @@ use kapell_core::board;
 use kapell_core::source::{Problem, closest};
 use kapell_core::workflow::{parse_duration, show_duration};
 use kapell_core::yaml::{self, Value};
+use kapell_node::audit;
 use kapell_node::cell::CellSettings;
 use kapell_node::flow::History;
 use kapell_node::system::user;
@@ -63,6 +64,10 @@ pub(crate) struct Config {
     pub(crate) host_patience: Duration,
     /// The URL of the store.
     store: Option<String>,
+    /// Whether hosts note who changes what.
+    pub(crate) audit: bool,
+    /// How much of it is kept.
+    pub(crate) audit_limits: audit::Limits,
     pub(crate) board: board::Settings,
     pub(crate) cell: CellSettings,
     /// Nobody said where, and there is no home: others may have made the directory.
@@ -87,7 +92,7 @@ macro_rules! time {
     };
 }
 
-const KEYS: [Key; 25] = [
+const KEYS: [Key; 28] = [
     Key {
         name: "state_dir",
         set: |config, text| {
@@ -151,6 +156,36 @@ const KEYS: [Key; 25] = [
         show: |config| config.output_limit_mib.to_string(),
     },
     time!("host_patience", host_patience),
+    Key {
+        name: "audit",
+        set: |config, text| {
+            config.audit = match text {
+                "file" => true,
+                "off" => false,
+                _ => return Err("file or off"),
+            };
+            Ok(())
+        },
+        show: |config| if config.audit { "file" } else { "off" }.to_owned(),
+    },
+    Key {
+        name: "audit_file_mib",
+        set: |config, text| {
+            let mib = text.parse::<u64>().ok().filter(|mib| (1..=1024).contains(mib));
+            config.audit_limits.file_bytes = mib.ok_or("a number of MiB from 1 to 1024")? << 20;
+            Ok(())
+        },
+        show: |config| (config.audit_limits.file_bytes >> 20).to_string(),
+    },
+    Key {
+        name: "audit_files",
+        set: |config, text| {
+            let files = text.parse().ok().filter(|files| (2..=1000).contains(files));
+            config.audit_limits.files = files.ok_or("a number from 2 to 1000")?;
+            Ok(())
+        },
+        show: |config| config.audit_limits.files.to_string(),
+    },
     Key {
         name: "store",
         set: |config, text| {
@@ -274,6 +309,8 @@ impl Config {
             output_limit_mib: 64,
             host_patience: Duration::from_secs(5 * 60),
             store: None,
+            audit: true,
+            audit_limits: audit::Limits { file_bytes: 16 << 20, files: 16 },
             board: board::Settings::default(),
             cell: CellSettings::default(),
             origins: vec![Origin::Default; KEYS.len()],

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kapell_core::board::{ActualLrp, CellId, DesiredLrp, DesiredUpdate, Task, TaskDefinition};
+use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -10,11 +11,11 @@ use serde_json::Value;
 use super::call::{Answer, Call};
 use super::streams::Source;
 use super::{Client, Error, Events, Logs};
-use crate::v1::{CellCertificate, CertificateWanted};
 use crate::v1::{
-    CellView, DomainUpdate, DomainView, EPOCH, EVENT_ID, Endpoint, Explanation, LogQuery, Plan,
-    TokenMade, TokenView, TokenWanted, Wishes,
+    AuditPage, CellView, DomainUpdate, DomainView, EPOCH, EVENT_ID, Endpoint, Explanation,
+    LogQuery, Plan, TokenMade, TokenView, TokenWanted, Wishes,
 };
+use crate::v1::{CellCertificate, CertificateWanted};
 
 /// What stands there, and the last event that it includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,6 +148,12 @@ impl Client {
     /// A token that was revoked stays so, however often this is sent.
     pub async fn revoke_token(&self, id: &str) -> Result<(), Error> {
         self.send(&Call::delete(path(&["tokens", id])).repeatable(true)).await.map(drop)
+    }
+
+    /// Who changed what, as the host that leads noted it: what follows `after`, not older than `since`.
+    pub async fn audit(&self, since: Timestamp, after: Option<&str>) -> Result<AuditPage, Error> {
+        let after = after.map(|after| format!("&after={}", escape(after))).unwrap_or_default();
+        self.ask(Call::get(format!("/v1/audit?since={}{after}", since.0))).await
     }
 
     pub async fn openapi(&self) -> Result<Value, Error> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use kapell_core::access::{Purpose, TokenId};
+use kapell_core::audit::AuditRecord;
 use kapell_core::board::explain::Input;
 use kapell_core::board::request::{Refusal, Report};
 use kapell_core::board::{
@@ -131,6 +132,17 @@ pub struct TokenView {
     /// The cell that joined by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_by: Option<CellId>,
+}
+
+/// `GET /v1/audit`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditPage {
+    /// The oldest first.
+    pub records: Vec<AuditRecord>,
+    /// What to give as `after` for what follows.
+    pub next: String,
+    /// There was no more when it was asked for.
+    pub is_last: bool,
 }
 
 /// An item of `GET /v1/cells`

@@ -20,6 +20,7 @@ use kapell_backend::heap;
 use kapell_core::seams::Clock;
 use kapell_core::seat::Seat;
 use kapell_node::access::{AccessService, ClusterKey, Disagreement, agree};
+use kapell_node::audit::{Journal, Real};
 use kapell_node::board::{self, BoardService};
 use kapell_node::conductor::{
     self, Conductor, DeadMan, LogTrace, Problem, ProblemSignal, TokioTasks,
@@ -32,7 +33,7 @@ use tokio::task::JoinSet;
 
 use crate::cli;
 use crate::config::Config;
-use crate::http::{self, Listen, TlsFiles, Token, secret};
+use crate::http::{self, Listen, Server, TlsFiles, Token, secret};
 use crate::say;
 use crate::store::{self, RESTORE, holder};
 use beacon::Beacon;
@@ -157,6 +158,7 @@ impl<'a> Host<'a> {
         let membership = Membership::of(args, config, &key)?;
         let listen = listen(args, config, &key, membership.as_ref())?;
         let token = listen.token.clone();
+        let journal = listen.audit.clone();
         let server = http::bind(listen, Arc::<HostFace>::clone(&face)).await?;
         let advertise = reached(&args.advertise, server.local_addr());
         tracing::info!(listen = %server.local_addr(), advertise, "listening");
@@ -200,17 +202,31 @@ impl<'a> Host<'a> {
             companion,
         };
         let ending = host.launch_again_and_again(&mut signals).await;
+        host.close(&ending, server, journal, &mut signals).await;
+        ending
+    }
+
+    /// Lets clients finish, and notes what is left to note.
+    async fn close(
+        &self,
+        ending: &anyhow::Result<Ending>,
+        server: Server,
+        journal: Option<Arc<Journal>>,
+        signals: &mut Signals,
+    ) {
         // After a loss the killer does not wait for clients, and neither do we.
-        let grace = match &ending {
+        let grace = match ending {
             Ok(Ending::Stopped(_)) => Duration::from_millis(500),
             Ok(Ending::Problem(_) | Ending::StartOver(_)) | Err(_) => Duration::ZERO,
         };
         tokio::select! {
             biased;
             () = server.stop(grace) => {}
-            again = signals.next() => again.exit_at_once(host.name()),
+            again = signals.next() => again.exit_at_once(self.name()),
         }
-        ending
+        if let (Ok(Ending::Stopped(_)), Some(journal)) = (ending, journal) {
+            journal.end().await;
+        }
     }
 
     async fn launch_again_and_again(&self, signals: &mut Signals) -> anyhow::Result<Ending> {
@@ -431,6 +447,16 @@ async fn open_shared(
     Ok(store)
 }
 
+/// Where it is noted who changes what, unless the settings say otherwise.
+fn journal(config: &Config) -> anyhow::Result<Option<Arc<Journal>>> {
+    if !config.audit {
+        return Ok(None);
+    }
+    let (dir, disk) = (config.state_dir.join("audit"), Box::new(Real));
+    let journal = Journal::open(dir, config.audit_limits, disk, Arc::new(SystemClock), &SystemIds);
+    Ok(Some(Arc::new(journal.context("cannot start the thread that writes audit files")?)))
+}
+
 fn listen(
     args: &cli::Host,
     config: &Config,
@@ -451,6 +477,7 @@ fn listen(
         tls,
         peers: membership.map(|it| it.peers.clone()),
         vouching: membership.map(|it| it.vouching.clone()),
+        audit: journal(config)?,
         ca: access.tls_ca.clone(),
         allowed_hosts: access.allow_host.clone(),
     })

@@ -121,6 +121,10 @@ impl Problem {
         self.status
     }
 
+    pub(super) fn code(&self) -> &str {
+        &self.code
+    }
+
     pub(super) fn message(&self) -> &str {
         &self.message
     }

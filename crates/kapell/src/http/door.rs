@@ -17,7 +17,8 @@ use serde_json::json;
 use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 
 use super::answer::Problem;
-use super::forward::{FORWARDED_BY, ON_BEHALF};
+use super::audit::Origin;
+use super::forward::{CLIENT, FORWARDED_BY, ON_BEHALF};
 use super::place::{Hosts, Place};
 use super::token::{Session, Token};
 
@@ -102,6 +103,19 @@ impl Door {
         }
         let text = "a browser that changes something must say from which page, by an Origin header";
         Err(Problem::new(StatusCode::FORBIDDEN, "no_origin", text).closing())
+    }
+
+    /// Where a request comes from. What a host says of whom it speaks for is believed, and nobody else.
+    pub(super) fn whence(&self, headers: &HeaderMap, from: &Caller) -> Origin {
+        let told = only(headers, &CLIENT).filter(|_| headers.contains_key(FORWARDED_BY));
+        let told = told.and_then(|text| text.parse().ok()).filter(|_| self.is_host(from));
+        let via = told.map(|_: SocketAddr| from.from);
+        Origin { client: told.unwrap_or(from.from), via }
+    }
+
+    fn is_host(&self, from: &Caller) -> bool {
+        let judge = |trust: &Trust| trust.judge(&from.certificates, UnixTime::now());
+        self.trust.as_ref().map(judge).is_some_and(|it| matches!(it, Ok(Subject::Host)))
     }
 
     fn host(&self, request: &Parts, local: SocketAddr) -> Result<(), Box<Problem>> {

@@ -43,6 +43,9 @@ pub(super) const FORWARDED_BY: HeaderName = HeaderName::from_static("kapell-forw
 /// The cell that a host speaks for: its certificate stays behind with its connection.
 pub(super) const ON_BEHALF: HeaderName = HeaderName::from_static("kapell-on-behalf-of");
 
+/// Whom a host passes a request on for.
+pub(super) const CLIENT: HeaderName = HeaderName::from_static("kapell-client");
+
 /// What concerns one connection only.
 const HOP_BY_HOP: [HeaderName; 10] = [
     CONNECTION,
@@ -140,6 +143,7 @@ impl Forwarder {
         }
         parts.headers.insert(HOST, HeaderValue::try_from(target.authority())?);
         parts.headers.insert(FORWARDED_BY, name(us));
+        parts.headers.insert(CLIENT, HeaderValue::try_from(visit.origin.client.to_string())?);
         parts.headers.append(VIA, US);
         Ok(Request::from_parts(parts, body))
     }

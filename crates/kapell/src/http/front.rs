@@ -8,11 +8,13 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use kapell_core::access::{About, Kind};
 use kapell_core::seat::Owner;
+use kapell_node::audit::Journal;
 use serde_json::json;
 
 use super::access;
 use super::answer::{self, Answer, Problem};
-use super::door::{By, Entry};
+use super::audit;
+use super::door::By;
 use super::forward::{FORWARDED_BY, Forwarder};
 use super::route::not_allowed;
 use super::session;
@@ -37,16 +39,18 @@ const PAGES: [(&str, Kind, Page); 3] = [
 pub(super) struct Front {
     face: Arc<dyn Face>,
     forwarder: Forwarder,
+    audit: Option<Arc<Journal>>,
     api: Api,
 }
 
 #[async_trait]
 impl Site for Front {
     async fn answer(&self, visit: Visit) -> Answer {
-        let (parts, body) = visit.request.into_parts();
+        let Visit { request, entry, origin } = visit;
+        let (parts, body) = request.into_parts();
         let person = session::wants_page(&parts);
         let request = Request::from_parts(parts, body);
-        let answered = self.route(Visit { request, entry: visit.entry }).await;
+        let answered = self.route(Visit { request, entry, origin }).await;
         let mut answer = answered.unwrap_or_else(|problem| {
             if person { session::sorry(&problem) } else { problem.answer() }
         });
@@ -59,14 +63,15 @@ impl Site for Front {
 
 impl Front {
     pub(super) fn new(face: Arc<dyn Face>, tools: Tools) -> Self {
-        Self { face, api: Api::new(tools.clone()), forwarder: Forwarder::new(tools) }
+        let audit = tools.audit.clone();
+        Self { face, api: Api::new(tools.clone()), forwarder: Forwarder::new(tools), audit }
     }
 
     async fn route(&self, visit: Visit) -> Result<Answer, Box<Problem>> {
         let request = &visit.request;
         let page = PAGES.iter().find(|(path, ..)| *path == request.uri().path());
         if let Some((_, kind, page)) = page {
-            self.is_known(&visit.entry)?;
+            self.is_known(&visit)?;
             access::may(&visit.entry.who, *kind, About::Anything)?;
             return self.page(request, *page);
         }
@@ -75,7 +80,7 @@ impl Front {
         }
         let leader = self.face.leader().ok_or_else(nobody)?;
         if leader.here {
-            access::stands(&visit.entry, self.face.ledger().as_deref())?;
+            self.stands(&visit)?;
             return self.api.answer(visit, &*self.face).await;
         }
         let us = self.face.owner();
@@ -99,15 +104,20 @@ impl Front {
     }
 
     /// A host that does not lead cannot know what was revoked.
-    fn is_known(&self, entry: &Entry) -> Result<(), Box<Problem>> {
+    fn is_known(&self, visit: &Visit) -> Result<(), Box<Problem>> {
         let leads = self.face.leader().is_some_and(|leader| leader.here);
-        match &entry.by {
+        match &visit.entry.by {
             By::Token | By::Session(_) | By::Certificate => Ok(()),
-            By::Signed(_) if leads => access::stands(entry, self.face.ledger().as_deref()),
+            By::Signed(_) if leads => self.stands(visit),
             By::Signed(_) => {
                 Err(Problem::new(StatusCode::FORBIDDEN, "ask_the_leader", LEADER_ONLY))
             }
         }
+    }
+
+    fn stands(&self, Visit { entry, origin, .. }: &Visit) -> Result<(), Box<Problem>> {
+        access::stands(entry, self.face.ledger().as_deref())
+            .inspect_err(|why| audit::refused(self.audit.as_ref(), *origin, why))
     }
 
     fn page(&self, request: &Request<Incoming>, page: Page) -> Result<Answer, Box<Problem>> {

@@ -6,6 +6,7 @@
 
 mod access;
 mod answer;
+mod audit;
 mod body;
 mod cell;
 mod desk;
@@ -39,6 +40,7 @@ use kapell_api::identity::{self, Identity, Trust};
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::{Owner, Record, Seat};
 use kapell_node::access::{Authority, ClusterKey, Ledger};
+use kapell_node::audit::Journal;
 
 use cell::CellSite;
 use front::Front;
@@ -128,6 +130,8 @@ pub(crate) struct Listen {
     pub(crate) vouching: Option<Vouching>,
     /// Who signed the certificates of other hosts; without it, whoever signed our own.
     pub(crate) ca: Option<PathBuf>,
+    /// Where it is noted who does what.
+    pub(crate) audit: Option<Arc<Journal>>,
     /// More names that requests may be meant for, as `advertise`.
     pub(crate) allowed_hosts: Vec<String>,
 }

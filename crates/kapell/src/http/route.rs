@@ -68,6 +68,10 @@ pub(super) enum Gives {
 pub(super) struct Params(BTreeMap<&'static str, String>);
 
 impl Params {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
     pub(super) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }

@@ -87,6 +87,7 @@ impl Server {
         let local = listener.local_addr().map_err(|error| refused(address, error))?;
         let secure = acceptor.is_some();
         let site = site(Tools::new(&listen, trust, limits));
+        let audit = listen.audit;
         let sessions = shows == Shows::Pages;
         let door = Door {
             hosts,
@@ -96,7 +97,7 @@ impl Server {
             sessions,
         };
         let (stop, stopped) = watch::channel(None);
-        let gate = Arc::new(Gate { door, site, secure });
+        let gate = Arc::new(Gate { door, site, audit, secure });
         let shared = Shared { gate, acceptor, limits, stopped, strangers: Strangers::default() };
         let mut tasks = JoinSet::new();
         tasks.spawn(shared.accept(listener));

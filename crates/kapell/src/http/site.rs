@@ -8,10 +8,12 @@ use hyper::{Request, StatusCode};
 use kapell_api::identity::{self, Subject};
 use kapell_core::board::CellId;
 use kapell_node::access::ClusterKey;
+use kapell_node::audit::Journal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::rustls::ClientConfig;
 
 use super::answer::{Answer, Problem};
+use super::audit::{self, Origin};
 use super::door::{By, Caller, Door, Entry};
 use super::session;
 use super::token::{Session, Token};
@@ -28,6 +30,7 @@ pub(super) trait Site: Send + Sync {
 pub(super) struct Visit {
     pub(super) request: Request<Incoming>,
     pub(super) entry: Entry,
+    pub(super) origin: Origin,
 }
 
 /// What the listener has that a site may need.
@@ -39,6 +42,8 @@ pub(super) struct Tools {
     /// What tokens are signed by.
     pub(super) key: Option<ClusterKey>,
     pub(super) vouching: Option<Vouching>,
+    /// Where it is noted who does what.
+    pub(super) audit: Option<Arc<Journal>>,
     peers: Option<Peers>,
     pub(super) limits: Limits,
     streams: Arc<Semaphore>,
@@ -51,6 +56,7 @@ impl Tools {
             token: listen.token.clone(),
             key: listen.key.clone(),
             vouching: listen.vouching.clone(),
+            audit: listen.audit.clone(),
             peers: listen.peers.clone(),
             limits,
             streams: Arc::new(Semaphore::new(limits.streams)),
@@ -88,6 +94,7 @@ pub(super) fn too_many_streams() -> Box<Problem> {
 pub(super) struct Gate {
     pub(super) door: Door,
     pub(super) site: Arc<dyn Site>,
+    pub(super) audit: Option<Arc<Journal>>,
     /// Clients come over TLS.
     pub(super) secure: bool,
 }
@@ -109,14 +116,22 @@ impl Gate {
         if self.door.sessions
             && let Some(answer) = caller.before_the_door(&parts, &mut body).await
         {
+            self.note_login(&answer, from);
             return answer;
         }
-        match self.door.enter(&parts, from) {
+        let origin = self.door.whence(&parts.headers, from);
+        let entered_as = self.door.enter(&parts, from);
+        if let Err(why) = &entered_as
+            && audit::shows_something(&parts, from.certificates.len())
+        {
+            audit::refused(self.audit.as_ref(), origin, why);
+        }
+        match entered_as {
             Ok(entry) => {
                 entered();
                 let aging = entry.by == By::Session(Session { is_aging: true });
                 let request = Request::from_parts(parts, body);
-                let mut answer = self.site.answer(Visit { request, entry }).await;
+                let mut answer = self.site.answer(Visit { request, entry, origin }).await;
                 if aging {
                     caller.renew(&mut answer);
                 }
@@ -126,6 +141,13 @@ impl Gate {
                 session::ask_for_token(*refused)
             }
             Err(refused) => refused.answer(),
+        }
+    }
+
+    /// Somebody gave a wrong token on a page.
+    fn note_login(&self, answer: &Answer, from: &Caller) {
+        if let Some(journal) = self.audit.as_ref().filter(|_| answer.status() == 401) {
+            journal.refused(from.from.ip().to_string(), "unauthorized");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
+use kapell_core::seams::Timestamp;
 
 use super::complete::{Kind, ids};
 use super::target::Target;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Logs(Logs),
     /// Print what happens
     Events(Events),
+    /// Print who changed what
+    Audit(Audit),
     /// Make, list and revoke tokens, for people and programs that are to do less than everything
     Token(Token),
     /// Say why something is as it is
@@ -357,6 +360,20 @@ pub(crate) struct Events {
     /// Only what came after this event
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<String>,
+    #[command(flatten)]
+    pub(crate) show: Shown,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Go on with what comes
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Nothing older: so long ago (2h), or a time such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = super::audit::since)]
+    pub(crate) since: Option<Timestamp>,
     #[command(flatten)]
     pub(crate) show: Shown,
 }

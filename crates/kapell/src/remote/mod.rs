@@ -2,6 +2,7 @@
 
 mod apply;
 mod args;
+mod audit;
 mod cells;
 mod complete;
 mod domain;
@@ -56,6 +57,7 @@ pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Cells(args) => &args.reach,
         Command::Logs(args) => &args.reach,
         Command::Events(args) => &args.reach,
+        Command::Audit(args) => &args.reach,
         Command::Token(args) => &args.reach,
         Command::Explain(args) => &args.reach,
         Command::Wait(args) => &args.reach,
@@ -85,6 +87,7 @@ async fn perform(command: Command, client: &Client) -> anyhow::Result<u8> {
         Command::Cells(args) => cells::run(args, client).await,
         Command::Logs(args) => logs::run(&args, client).await,
         Command::Events(args) => events::run(&args, client).await,
+        Command::Audit(args) => audit::run(&args, client).await,
         Command::Token(args) => token::run(args.command, client).await,
         Command::Explain(args) => explain::run(&args, client).await,
         Command::Wait(args) => wait::run(&args, client).await,

@@ -116,6 +116,9 @@ history_runs          100         default
 history_age           90d         default
 output_limit_mib      64          default
 host_patience         5m00s       default
+audit                 file        default
+audit_file_mib        16          default
+audit_files           16          default
 store                             default
 certificate_life      720h00m     default
 presence_ttl          15.0s       default

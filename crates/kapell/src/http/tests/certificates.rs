@@ -18,7 +18,7 @@ use super::*;
 
 const LIFE: Duration = Duration::from_secs(600);
 
-fn authority() -> Authority {
+pub(super) fn authority() -> Authority {
     Authority::new(&key()).unwrap()
 }
 
@@ -28,7 +28,7 @@ fn peers() -> Peers {
     Peers { trust: Trust::new(&authority().pem()).unwrap(), identity }
 }
 
-fn secure() -> Listen {
+pub(super) fn secure() -> Listen {
     let vouching = Vouching { authority: Arc::new(authority()), life: LIFE };
     Listen { peers: Some(peers()), vouching: Some(vouching), ..listen("127.0.0.1:0") }
 }
@@ -40,12 +40,18 @@ fn cell(by: &Authority, id: &str, age: Duration) -> Identity {
     Identity::new(&made, &key).unwrap()
 }
 
-fn fresh(id: &str) -> Identity {
+pub(super) fn fresh(id: &str) -> Identity {
     cell(&authority(), id, Duration::ZERO)
 }
 
 /// Asks over TLS, as somebody or nobody; `more` are header lines.
-async fn ask(to: SocketAddr, us: Option<&Identity>, line: &str, more: &str, body: &str) -> Reply {
+pub(super) async fn ask(
+    to: SocketAddr,
+    us: Option<&Identity>,
+    line: &str,
+    more: &str,
+    body: &str,
+) -> Reply {
     ask_of(to, Subject::Host, us, line, more, body).await.unwrap()
 }
 
@@ -81,7 +87,7 @@ async fn leader() -> (Host, Arc<FakeDesk>, Arc<Ledger>) {
     (host, desk, ledger)
 }
 
-fn presence(id: &str) -> String {
+pub(super) fn presence(id: &str) -> String {
     format!(
         r#"{{"cell_id":"{id}","url":"https://127.0.0.1:1","zone":"","capacity":{{"memory_mb":1,"disk_mb":1,"containers":1}}}}"#
     )

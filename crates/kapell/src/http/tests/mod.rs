@@ -2,6 +2,7 @@
 
 mod access;
 mod api;
+mod audit;
 mod cells;
 mod certificates;
 mod desk;
@@ -185,6 +186,7 @@ fn listen(address: &str) -> Listen {
         tls: None,
         peers: None,
         vouching: None,
+        audit: None,
         ca: None,
         allowed_hosts: Vec::new(),
     }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::super::access::may;
 use super::super::answer::Problem;
+use super::super::audit::Note;
 use super::super::desk::{Desk, look};
 use super::super::query::Query;
 use super::super::read::Payload;
@@ -27,6 +28,7 @@ pub(super) struct Call {
     pub(super) headers: HeaderMap,
     pub(super) payload: Payload,
     pub(super) now: Timestamp,
+    pub(super) note: Note,
 }
 
 impl Call {
@@ -63,9 +65,9 @@ impl Call {
 
     /// The body, and all else.
     pub(super) async fn json<T: DeserializeOwned>(self) -> Result<(T, Asked), Box<Problem>> {
-        let Self { who, ledger, desk, params, query, headers, payload, .. } = self;
+        let Self { who, ledger, desk, params, query, headers, payload, note, .. } = self;
         let body = payload.json(&headers).await?;
-        Ok((body, Asked { who, ledger, desk, params, query }))
+        Ok((body, Asked { who, ledger, desk, params, query, note }))
     }
 
     /// The same, with all that is wrong with a body that does not fit.
@@ -73,17 +75,17 @@ impl Call {
         self,
         faults: fn(&[u8]) -> Vec<Fault>,
     ) -> Result<(T, Asked), Box<Problem>> {
-        let Self { who, ledger, desk, params, query, headers, payload, .. } = self;
+        let Self { who, ledger, desk, params, query, headers, payload, note, .. } = self;
         let body = payload.json_judged(&headers, faults).await?;
-        Ok((body, Asked { who, ledger, desk, params, query }))
+        Ok((body, Asked { who, ledger, desk, params, query, note }))
     }
 
     pub(super) async fn json_if_any<T: DeserializeOwned>(
         self,
     ) -> Result<(Option<T>, Asked), Box<Problem>> {
-        let Self { who, ledger, desk, params, query, headers, payload, .. } = self;
+        let Self { who, ledger, desk, params, query, headers, payload, note, .. } = self;
         let body = payload.json_if_any(&headers).await?;
-        Ok((body, Asked { who, ledger, desk, params, query }))
+        Ok((body, Asked { who, ledger, desk, params, query, note }))
     }
 }
 
@@ -95,6 +97,7 @@ pub(super) struct Asked {
     pub(super) desk: Arc<dyn Desk>,
     pub(super) params: Params,
     pub(super) query: Query,
+    pub(super) note: Note,
 }
 
 impl Asked {
@@ -119,6 +122,24 @@ pub(super) fn sees(who: &Who, domain: &Domain) -> bool {
 /// Who has all domains sees also what is in none any more.
 fn sees_by(who: &Who, domain: impl FnOnce() -> Option<Domain>) -> bool {
     who.domains.is_all() || domain().is_some_and(|domain| sees(who, &domain))
+}
+
+/// Says that something will be done to a process.
+pub(super) async fn intend_process(
+    note: &Note,
+    desk: &dyn Desk,
+    guid: &ProcessGuid,
+) -> Result<(), Box<Problem>> {
+    let domain = domain_of_process(desk, guid);
+    note.about("domain", domain.as_ref().map_or("", Domain::as_str));
+    note.intend().await
+}
+
+/// Says that something will be done to a task.
+pub(super) async fn intend_task(call: &Call, guid: &TaskGuid) -> Result<(), Box<Problem>> {
+    let domain = domain_of_task(&*call.desk, guid);
+    call.note.about("domain", domain.as_ref().map_or("", Domain::as_str));
+    call.note.intend().await
 }
 
 /// The domain of a process, or of what is left of it.

@@ -18,6 +18,7 @@ pub(super) async fn evacuate(call: Call) -> Answered {
     if call.desk.cell(&cell_id).is_none() {
         return Err(missing("cell", cell_id.as_str()));
     }
+    call.note.intend().await?;
     call.desk.evacuate(&cell_id).await.map_err(unlinked)?;
     Ok(answer::nothing())
 }

@@ -28,6 +28,7 @@ pub(super) async fn join(call: Call, tools: &Tools) -> Answered {
     let made = certificate(vouching, &cell_id, &wanted)?;
     let ledger = asked.ledger.as_ref().ok_or_else(none)?;
     let token = asked.who.token.as_ref().ok_or_else(|| door::invalid(&Invalid::Forged))?;
+    asked.note.intend().await?;
     if !ledger.end(token, How::Used(cell_id.clone())).await.map_err(failed)? {
         return Err(door::invalid(&Invalid::Used));
     }
@@ -38,7 +39,9 @@ pub(super) async fn join(call: Call, tools: &Tools) -> Answered {
 pub(super) async fn renew(call: Call, tools: &Tools) -> Answered {
     let (wanted, asked) = call.json::<CertificateWanted>().await?;
     let cell_id = cell(&asked)?;
-    let made = certificate(vouching(tools)?, &cell_id, &wanted)?;
+    let vouching = vouching(tools)?;
+    asked.note.intend().await?;
+    let made = certificate(vouching, &cell_id, &wanted)?;
     tracing::info!(cell = %cell_id, "a cell has its next certificate");
     Ok(answer::value(StatusCode::OK, &made))
 }

@@ -1,5 +1,6 @@
 //! What the leader answers: the API under `/v1`, and the pages for people.
 
+mod audit;
 mod call;
 mod cells;
 mod certificates;
@@ -17,8 +18,9 @@ mod writes;
 
 use std::sync::Arc;
 
-use hyper::{Method, StatusCode};
-use kapell_core::access::{About, Kind, Who};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, StatusCode};
+use kapell_core::access::{About, Kind, TokenId, Who};
 use kapell_core::board::{CellId, Domain};
 use kapell_core::seams::Ids;
 use kapell_node::system::SystemIds;
@@ -26,9 +28,11 @@ use kapell_node::system::SystemIds;
 use super::Face;
 use super::access::may;
 use super::answer::{self, Answer, Problem};
+use super::audit::{Note, Origin};
+use super::door::Entry;
 use super::query::Query;
 use super::read::Payload;
-use super::route::{Params, find, not_allowed, not_found};
+use super::route::{Params, Route, find, not_allowed, not_found};
 use super::session;
 use super::site::{Tools, Visit};
 use crate::page;
@@ -37,6 +41,15 @@ pub(crate) use explain::{Subject, explain};
 use logs::LogSource;
 use table::{Op, ROUTES};
 use upstream::Upstream;
+
+/// A request and its route.
+struct Found {
+    route: &'static Route<Op>,
+    params: Params,
+    parts: Parts,
+    payload: Payload,
+    note: Note,
+}
 
 /// What the leader answers.
 pub(super) struct Api {
@@ -56,8 +69,8 @@ impl Api {
         visit: Visit,
         face: &dyn Face,
     ) -> Result<Answer, Box<Problem>> {
-        let who = visit.entry.who;
-        let (parts, body) = visit.request.into_parts();
+        let Visit { request, entry, origin } = visit;
+        let (parts, body) = request.into_parts();
         let path = parts.uri.path();
         let limits = &self.tools.limits;
         let found = find(ROUTES, &parts.method, path);
@@ -66,11 +79,53 @@ impl Api {
             Ok(_) | Err(_) => limits.body_bytes,
         };
         let payload = Payload { body, most_bytes, stall: limits.stall };
-        payload.check()?;
         if !path.starts_with("/v1/") {
-            return self.page(&parts.method, path, &who, face).await;
+            payload.check()?;
+            return self.page(&parts.method, path, &entry.who, face).await;
         }
-        let (route, params) = found?;
+        let (route, params) = match found {
+            Ok(found) => found,
+            Err(problem) => return payload.check().and(Err(problem)),
+        };
+        let note = self.note(route, &params, &entry, origin, &parts.headers);
+        let asked = Found { route, params, parts, payload, note: note.clone() };
+        let answered = self.judge_and_perform(asked, &entry, face).await;
+        note.finish(&answered);
+        answered
+    }
+
+    /// What is noted of a request; nothing if it changes nothing.
+    fn note(
+        &self,
+        route: &Route<Op>,
+        params: &Params,
+        entry: &Entry,
+        origin: Origin,
+        headers: &HeaderMap,
+    ) -> Note {
+        if !route.does.is_noted() {
+            return Note::default();
+        }
+        let (kind, op) = (route.does.kind(), openapi::id(route));
+        let note = Note::begin(self.tools.audit.as_ref(), kind, &op, entry, origin, headers);
+        for (what, name) in params.all() {
+            // Whoever names a token by all of it does not have it written down.
+            if what != "token_id" || TokenId::parse(name).is_some() {
+                note.about(what, name);
+            }
+        }
+        note
+    }
+
+    async fn judge_and_perform(
+        &self,
+        found: Found,
+        entry: &Entry,
+        face: &dyn Face,
+    ) -> Result<Answer, Box<Problem>> {
+        let Found { route, params, parts, payload, note } = found;
+        payload.check()?;
+        let who = Arc::clone(&entry.who);
         judge(&who, route.does.kind(), &params)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default(), route.query)?;
         if route.does == Op::OpenApi {
@@ -78,8 +133,8 @@ impl Api {
         }
         let desk = face.board().ok_or_else(starting)?;
         let now = desk.now();
-        let ledger = face.ledger();
-        let call = Call { who, desk, ledger, params, query, headers: parts.headers, payload, now };
+        let (ledger, headers) = (face.ledger(), parts.headers);
+        let call = Call { who, ledger, desk, params, query, headers, payload, now, note };
         self.perform(route.does, call).await
     }
 
@@ -118,6 +173,7 @@ impl Api {
             Op::CreateToken => tokens::create(call, &self.tools).await,
             Op::ListTokens => tokens::list(&call),
             Op::RevokeToken => tokens::revoke(&call).await,
+            Op::Audit => audit::answer(&call.query, &self.tools).await,
             Op::OpenApi => Ok(answer::value(StatusCode::OK, &openapi::document())),
         }
     }
@@ -156,6 +212,13 @@ fn judge(who: &Who, kind: Kind, params: &Params) -> Result<(), Box<Problem>> {
 #[cfg(test)]
 pub(super) fn routes() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROUTES.iter().map(|route| (route.method.name(), route.path))
+}
+
+/// The methods and paths of those of which it is noted who asks.
+#[cfg(test)]
+pub(super) fn noted() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let noted = ROUTES.iter().filter(|route| route.does.is_noted());
+    noted.map(|route| (route.method.name(), route.path))
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ pub(super) enum Op {
     CreateToken,
     ListTokens,
     RevokeToken,
+    Audit,
 }
 
 impl Op {
@@ -80,7 +81,13 @@ impl Op {
             Self::Join => Kind::Join,
             Self::Renew => Kind::Renew,
             Self::CreateToken | Self::ListTokens | Self::RevokeToken => Kind::Tokens,
+            Self::Audit => Kind::Audit,
         }
+    }
+
+    /// Whether it is noted who does it: all that changes something.
+    pub(super) fn is_noted(self) -> bool {
+        self.kind().is_change() && self != Self::ListTokens
     }
 }
 
@@ -144,6 +151,7 @@ pub(super) const ROUTES: &[Route<Op>] = {
         taking(route(Post, "/v1/tokens", Op::CreateToken, Made("TokenMade"), "Makes a token; it is shown this once"), "TokenWanted"),
         route(Get, "/v1/tokens", Op::ListTokens, Many("TokenView"), "Lists the tokens that have not expired"),
         route(Delete, "/v1/tokens/{token_id}", Op::RevokeToken, Nothing, "Revokes a token"),
+        with(route(Get, "/v1/audit", Op::Audit, One("AuditPage"), "Shows who changed what while this host led"), &["since", "after", "limit"]),
         route(Get, "/v1/openapi.json", Op::OpenApi, Anything, "This API in OpenAPI 3.1"),
     ]
 };

@@ -1,5 +1,6 @@
 //! `/v1/tokens`
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::super::site::Tools;
 use super::call::Call;
 use super::certificates::vouching;
 use super::refusal::{missing, refused};
-use kapell_core::board::Refusal;
+use kapell_core::board::{CellId, Domain, Refusal};
 use kapell_core::causes::chain;
 
 type Answered = Result<Answer, Box<Problem>>;
@@ -32,8 +33,14 @@ pub(super) async fn create(call: Call, tools: &Tools) -> Answered {
             sum.iter().fold(".".to_owned(), |pin, byte| pin + &format!("{byte:02x}"))
         }
     };
+    asked.note.about("token_role", role.name());
+    asked.note.about("token_name", &name);
+    asked.note.about("cell_id", cell_id.as_ref().map_or("", CellId::as_str));
+    asked.note.about("domains", &domains.as_ref().map(listed).unwrap_or_default());
+    asked.note.intend().await?;
     let issued = ledger.issue(Wanted { purpose: role, domains, name, ttl, cell_id }).await;
     let issued = issued.map_err(failed)?;
+    asked.note.about("token_id", &issued.claims.id.to_string());
     let token = key.sign(&issued.claims) + &pin;
     let place = format!("/v1/tokens/{}", issued.claims.id);
     let made = TokenMade { token, about: view(Listed { issued, ended: None }) };
@@ -52,8 +59,14 @@ pub(super) fn list(call: &Call) -> Answered {
 pub(super) async fn revoke(call: &Call) -> Answered {
     let text = call.params.get("token_id");
     let id = TokenId::parse(text).ok_or_else(|| missing("token", text))?;
-    ledger(call)?.end(&id, How::Revoked).await.map_err(failed)?;
+    let ledger = ledger(call)?;
+    call.note.intend().await?;
+    ledger.end(&id, How::Revoked).await.map_err(failed)?;
     Ok(answer::nothing())
+}
+
+fn listed(domains: &BTreeSet<Domain>) -> String {
+    domains.iter().map(Domain::as_str).collect::<Vec<_>>().join(",")
 }
 
 fn ledger(call: &Call) -> Result<&Arc<Ledger>, Box<Problem>> {

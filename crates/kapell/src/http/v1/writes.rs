@@ -17,7 +17,7 @@ use kapell_node::board::Declined;
 use super::super::answer::{self, Answer, Problem};
 use super::super::desk::look;
 use super::super::query::bad;
-use super::call::Call;
+use super::call::{Call, intend_process, intend_task};
 use super::refusal::{declined, missing, reply};
 
 type Answered = Result<Answer, Box<Problem>>;
@@ -27,6 +27,7 @@ pub(super) async fn set_domain(call: Call) -> Answered {
     let (update, asked) = call.json_if_any::<DomainUpdate>().await?;
     let domain: Domain = asked.id("domain");
     let ttl = time_to_live(asked.query.get("ttl"), update.unwrap_or_default())?;
+    asked.note.intend().await?;
     let done = asked.desk.ask(Request::SetDomain { domain, ttl }).await.map_err(declined)?;
     Ok(reply(done, "", now))
 }
@@ -53,7 +54,10 @@ fn time_to_live(
 pub(super) async fn desire(call: Call) -> Answered {
     let now = call.now;
     let (lrp, asked) = call.json_judged::<DesiredLrp>(manifest::faults_of_lrp).await?;
+    asked.note.about("process_guid", lrp.process_guid.as_str());
+    asked.note.about("domain", lrp.domain.as_str());
     asked.may(Kind::Change, &lrp.domain)?;
+    asked.note.intend().await?;
     let place = format!("/v1/desired-lrps/{}", lrp.process_guid);
     let done = asked.desk.ask(Request::Desire(Box::new(lrp))).await.map_err(declined)?;
     Ok(reply(done, &place, now))
@@ -66,6 +70,7 @@ pub(super) async fn update(call: Call) -> Answered {
     if !asked.sees_process(&process_guid) {
         return Err(missing("desired LRP", process_guid.as_str()));
     }
+    intend_process(&asked.note, &*asked.desk, &process_guid).await?;
     let request = Request::UpdateDesired { process_guid, update };
     Ok(reply(asked.desk.ask(request).await.map_err(declined)?, "", now))
 }
@@ -75,6 +80,7 @@ pub(super) async fn remove(call: Call) -> Answered {
     if !call.sees_process(&process_guid) {
         return Err(missing("desired LRP", process_guid.as_str()));
     }
+    intend_process(&call.note, &*call.desk, &process_guid).await?;
     call.desk.ask(Request::RemoveDesired { process_guid }).await.map_err(declined)?;
     Ok(answer::nothing())
 }
@@ -83,10 +89,14 @@ pub(super) async fn create_task(call: Call, ids: &dyn Ids) -> Answered {
     let now = call.now;
     let (mut definition, asked) =
         call.json_judged::<TaskDefinition>(manifest::faults_of_task).await?;
+    asked.note.about("task_guid", definition.task_guid.as_str());
+    asked.note.about("domain", definition.domain.as_str());
     asked.may(Kind::Change, &definition.domain)?;
     if definition.task_guid.as_str().is_empty() {
         definition.task_guid = TaskGuid::new(format!("{:016x}{:016x}", ids.draw(), ids.draw()));
     }
+    asked.note.about("task_guid", definition.task_guid.as_str());
+    asked.note.intend().await?;
     let place = format!("/v1/tasks/{}", definition.task_guid);
     let instance_guid = InstanceGuid::drawn(ids.draw(), ids.draw());
     let request = Request::CreateTask { definition: Box::new(definition), instance_guid };
@@ -95,6 +105,7 @@ pub(super) async fn create_task(call: Call, ids: &dyn Ids) -> Answered {
 
 pub(super) async fn cancel_task(call: Call) -> Answered {
     let task_guid = task_seen(&call)?;
+    intend_task(&call, &task_guid).await?;
     let request = Request::CancelTask { task_guid: task_guid.clone() };
     call.desk.ask(request).await.map_err(declined)?;
     let found = look(&*call.desk, task_guid.as_str(), |records| {
@@ -106,6 +117,7 @@ pub(super) async fn cancel_task(call: Call) -> Answered {
 
 pub(super) async fn delete_task(call: Call) -> Answered {
     let task_guid = task_seen(&call)?;
+    intend_task(&call, &task_guid).await?;
     let resolve = Request::ResolveTask { task_guid: task_guid.clone() };
     call.desk.ask(resolve).await.map_err(declined)?;
     match call.desk.ask(Request::DeleteTask { task_guid }).await {

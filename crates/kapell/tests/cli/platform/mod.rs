@@ -8,6 +8,7 @@ mod api_lists;
 mod api_logs;
 mod api_openapi;
 mod api_validation;
+mod audit;
 mod browser;
 pub(crate) mod chance;
 mod commands;

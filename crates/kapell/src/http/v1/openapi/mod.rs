@@ -74,7 +74,7 @@ fn operation(route: &Route<Op>) -> Value {
 }
 
 /// `createTask` from `Op::CreateTask`.
-fn id(route: &Route<Op>) -> String {
+pub(super) fn id(route: &Route<Op>) -> String {
     let name = format!("{:?}", route.does);
     name[..1].to_ascii_lowercase() + &name[1..]
 }
@@ -106,7 +106,15 @@ fn query_parameter(name: &str) -> Value {
             "Instances and their evacuating twins.",
         ),
         "state" => (reference("TaskState"), "Only those in this state."),
-        "after" => (json!({ "type": "string" }), "The id of an event: those after it come."),
+        "after" => (
+            json!({ "type": "string" }),
+            "The id of an event, or the `next` of a page: what is after it comes.",
+        ),
+        "since" => (reference("Timestamp"), "Nothing older."),
+        "limit" => (
+            json!({ "type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000 }),
+            "So many at most.",
+        ),
         "follow" => {
             (json!({ "type": "boolean", "default": false }), "Go on while more may be written.")
         }
@@ -191,7 +199,10 @@ fn problems(route: &Route<Op>) -> Vec<(&'static str, &'static str)> {
             "502",
             "`leader_unreachable`, `leader_insecure`, `leader_failed`, `cell_unreachable`, `cell_silent`.",
         ),
-        ("503", "`no_leader`, `not_leading`, `starting`, `forwarded_twice`, `busy`."),
+        (
+            "503",
+            "`no_leader`, `not_leading`, `starting`, `forwarded_twice`, `busy`, `audit_unavailable` (nothing was done).",
+        ),
         ("504", "`leader_silent`."),
     ];
     if route.path.contains('{') {

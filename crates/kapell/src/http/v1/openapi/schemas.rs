@@ -14,6 +14,7 @@ pub(super) fn all() -> Map<String, Value> {
         reports(),
         plans(),
         tokens(),
+        audit(),
     ] {
         if let Value::Object(group) = group {
             all.extend(group);
@@ -337,5 +338,43 @@ fn tokens() -> Value {
         ]),
         "TokenView": object(6, &view),
         "TokenMade": { "allOf": [of("TokenView"), secret] },
+    })
+}
+
+fn audit() -> Value {
+    let outcome = object(
+        1,
+        &[
+            (
+                "status",
+                json!({ "type": "integer", "description": "As answered; 499: the client did not wait for it." }),
+            ),
+            ("code", json!({ "type": "string", "description": "Why it was refused." })),
+        ],
+    );
+    let names = json!({ "type": "object", "additionalProperties": text(), "description": "The names of what it is about, such as `process_guid`, `task_guid`, `domain`, `cell_id` and `token_id`." });
+    json!({
+        "AuditOutcome": outcome,
+        "AuditRecord": object(5, &[
+            ("id", text()),
+            ("at", of("Timestamp")),
+            ("kind", json!({ "type": "string", "description": "The kind of request, or `enter` for credentials that were refused." })),
+            ("op", json!({ "type": "string", "description": "The operationId." })),
+            ("from", json!({ "type": "string", "description": "The client's address." })),
+            ("role", text()),
+            ("name", text()),
+            ("token", json!({ "type": "string", "description": "The id of the token that was borne." })),
+            ("subject", json!({ "type": "string", "description": "Of the certificate that was shown." })),
+            ("about", names),
+            ("via", json!({ "type": "string", "description": "The host that passed the request on." })),
+            ("request_id", json!({ "type": "string", "description": "The request's `X-Request-Id`." })),
+            ("count", json!({ "type": "integer", "minimum": 1, "description": "How often, of refused credentials." })),
+            ("outcome", of("AuditOutcome")),
+        ]),
+        "AuditPage": object(3, &[
+            ("records", list(&of("AuditRecord"))),
+            ("next", json!({ "type": "string", "description": "To be given as `after` for what follows." })),
+            ("is_last", flag()),
+        ]),
     })
 }
