@@ -109,12 +109,13 @@ impl Logs {
 
 /// What each program of a container has written, in the order in which they began.
 fn parts(container: PathBuf) -> Vec<PathBuf> {
-    let mut parts: Vec<(Option<SystemTime>, u64, PathBuf)> = directories(&container)
+    let mut parts: Vec<(Option<SystemTime>, Option<u64>, PathBuf)> = directories(&container)
         .into_iter()
         .map(|path| {
             let began = path.metadata().and_then(|about| about.created().or(about.modified()));
             let name = path.file_name().and_then(|name| name.to_str());
-            let leaf = name.and_then(|name| name.parse().ok()).unwrap_or(0);
+            // Clocks of file systems are coarse: of those that began at once, remarks come first.
+            let leaf = name.and_then(|name| name.parse().ok());
             (began.ok(), leaf, path)
         })
         .collect();
