@@ -66,16 +66,18 @@ impl Running {
     /// Waits until standard output holds `text`.
     #[track_caller]
     pub(crate) fn until(&mut self, text: &str) {
+        let since = Instant::now();
         while !String::from_utf8_lossy(&self.stdout).contains(text) {
-            assert!(self.hear(), "ended without `{text}`:\n{}", self.so_far());
+            assert!(self.hear(since), "ended without `{text}`:\n{}", self.so_far());
         }
     }
 
     /// Waits until standard error holds `text`, `count` times.
     #[track_caller]
     pub(crate) fn until_told(&mut self, text: &str, count: usize) {
+        let since = Instant::now();
         while String::from_utf8_lossy(&self.stderr).matches(text).count() < count {
-            assert!(self.hear(), "ended without `{text}` ({count}):\n{}", self.so_far());
+            assert!(self.hear(since), "ended without `{text}` ({count}):\n{}", self.so_far());
         }
     }
 
@@ -97,8 +99,8 @@ impl Running {
 
     /// Takes the next piece of news. False if both streams have ended.
     #[track_caller]
-    fn hear(&mut self) -> bool {
-        let left = LIMIT.saturating_sub(self.began.elapsed());
+    fn hear(&mut self, since: Instant) -> bool {
+        let left = LIMIT.saturating_sub(since.elapsed());
         match self.news.recv_timeout(left) {
             Ok(news) => self.take(news),
             Err(error) => panic!("not done after {LIMIT:?}: {error}\n{}", self.so_far()),
@@ -114,8 +116,10 @@ impl Running {
     /// Waits for the end.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Ran {
+        // A host may have lived for longer than anybody waits.
+        let since = Instant::now();
         while self.streams > 0 {
-            self.hear();
+            self.hear(since);
         }
         let status = self.child.wait().expect("it is our child");
         self.finished = true;
