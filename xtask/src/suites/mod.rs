@@ -25,7 +25,7 @@ use table::{Part, SUITES, Suite};
 /// For how long platforms are simulated.
 const SIM_SECONDS: &str = "120";
 /// For how long everything happens to a real one.
-const CHAOS_SECONDS: &str = "180";
+const CHAOS_SECONDS: &str = "20";
 
 /// How much of the tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

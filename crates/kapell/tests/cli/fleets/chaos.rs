@@ -210,9 +210,17 @@ impl Chaos {
             let at = self.below(self.fleet.hosts.len());
             self.fleet.hosts.remove(at).kill();
         } else {
-            self.fleet.start_hosts();
+            self.restart_hosts();
         }
         "hosts killed or started"
+    }
+
+    /// One that was frozen for too long has ended itself, and whoever watches over it starts it again.
+    fn restart_hosts(&mut self) {
+        for host in self.fleet.hosts.drain(..) {
+            host.kill();
+        }
+        self.fleet.start_hosts();
     }
 
     fn freeze_host(&mut self) -> &'static str {
@@ -250,7 +258,7 @@ impl Chaos {
         for frozen in self.frozen.drain(..) {
             frozen.join().expect("it only waits");
         }
-        self.fleet.start_hosts();
+        self.restart_hosts();
         for cell in 0..CELLS {
             // One that was evacuated has ended by itself, or is about to.
             if self.fleet.cells[cell].running.is_some() {
