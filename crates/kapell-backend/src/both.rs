@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::containers::{Containers, Enforced, Error, Exit, Found, Process, Spec};
+use crate::containers::{Containers, Enforced, Error, Exec, Exit, Found, Process, Session, Spec};
 
 /// See the module.
 #[derive(Debug)]
@@ -68,6 +68,10 @@ impl Containers for Both {
 
     async fn run(&self, guid: &str, process: Process) -> Result<(), Error> {
         self.of(guid).run(guid, process).await
+    }
+
+    async fn exec(&self, guid: &str, exec: Exec) -> Result<Session, Error> {
+        self.of(guid).exec(guid, exec).await
     }
 
     async fn ended(&self, guid: &str, process: &str) -> Result<Exit, Error> {

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A container to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +89,31 @@ pub struct Process {
     pub output: Output,
 }
 
+/// A program that somebody wants to run beside those of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exec {
+    /// A path, or a name to be found in the `PATH` of the container's process.
+    pub path: String,
+    pub args: Vec<String>,
+    /// Besides the environment of the container's process.
+    pub env: Vec<(String, String)>,
+}
+
+/// A program that runs beside those of a container.
+pub struct Session {
+    pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    pub stdout: Box<dyn AsyncRead + Send + Unpin>,
+    pub stderr: Box<dyn AsyncRead + Send + Unpin>,
+    /// How it ends. Whoever drops this kills it.
+    pub ended: Pin<Box<dyn Future<Output = Result<Exit, Error>> + Send>>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session")
+    }
+}
+
 /// What becomes of what a process writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
@@ -163,6 +190,14 @@ pub trait Containers: fmt::Debug + Send + Sync {
 
     /// Starts a process. Returns when its program runs, or when it is certain that it never will.
     async fn run(&self, guid: &str, process: Process) -> Result<(), Error>;
+
+    /// Starts a program as the user, in the directory, the control groups and with the environment of the first process
+    /// of a container that runs and whose output is kept. It ends with the container, and with the agent.
+    async fn exec(&self, guid: &str, exec: Exec) -> Result<Session, Error> {
+        let path = exec.path;
+        let text = format!("cannot run `{path}` in container `{guid}`: its driver cannot do that");
+        Err(Error::Unstartable(text))
+    }
 
     /// Waits until a process has ended. May be called at any time after `run` or `recover`, also again.
     async fn ended(&self, guid: &str, process: &str) -> Result<Exit, Error>;

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod board;
 pub mod causes;
 pub mod election;
+pub mod exec;
 pub mod expand;
 pub mod flow;
 pub mod journal;

@@ -41,7 +41,7 @@ pub(crate) fn run(dir: &[u8], status: OwnedFd) -> i32 {
     0
 }
 
-fn tell_failure(status: &OwnedFd, failure: Failure, words: &[u8]) -> i32 {
+pub(crate) fn tell_failure(status: &OwnedFd, failure: Failure, words: &[u8]) -> i32 {
     let mut told = vec![b'F', failure.stage as u8];
     told.extend_from_slice(&failure.errno.to_be_bytes());
     told.extend_from_slice(words);
@@ -76,7 +76,7 @@ fn begin(dir: &[u8]) -> Result<(Container<'static>, File), Failure> {
     sys::do_not_block(&err);
     // Of a container that begins with this program there can be none yet.
     let ooms_before = spec.oom.filter(|_| !spec.whole).map_or(0, group::out_of_memory);
-    let inherited = Inherited { out: out_end, err: err_end, umask, pids };
+    let inherited = Inherited { output: Some((out_end, err_end)), umask, pids: Some(pids) };
     let program = start::start(&spec, inherited).inspect_err(|failure| {
         record::write(&exit, End::NeverRan(*failure), Flags::default(), b"");
     })?;
@@ -316,7 +316,7 @@ fn drain(source: &mut Source, log: &mut Log<'_>, buffer: &mut [u8]) {
 }
 
 /// Processes that have us as their parent.
-fn children() -> Vec<i32> {
+pub(crate) fn children() -> Vec<i32> {
     let mut path = Vec::from(*b"/proc/self/task/");
     number::push(&mut path, u64::from(sys::own_pid().unsigned_abs()), 0);
     path.extend_from_slice(b"/children");

@@ -5,6 +5,9 @@
 //! runs. There are thousands of us, so: no threads, no runtime, nothing that is not needed.
 //! `docs/decisions/0007-shim.md` tells more.
 //!
+//! `kapell-shim exec DIR CONTROL` runs a program beside that process, for as long as whoever has the other end of
+//! the socket CONTROL wants it. It has our standard streams.
+//!
 //! Lesser uses: `kapell-shim pause` is the first process of a container that has none of its own,
 //! `kapell-shim launch FILE` starts a container by `runc`, and `kapell-shim end-user UID` kills all that
 //! runs as a user.
@@ -12,6 +15,7 @@
 #![no_main]
 
 mod container;
+mod exec;
 mod group;
 mod launch;
 mod log;
@@ -39,6 +43,7 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
         2 if argument(1) == b"pause" => return pause::run(),
         3 if argument(1) == b"launch" => return launch::run(argument(2)),
         3 if argument(1) == b"end-user" => return end_user(argument(2)),
+        4 if argument(1) == b"exec" => return exec(argument(2), argument(3)),
         4 => {}
         _ => return 2,
     }
@@ -53,6 +58,15 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     // SAFETY: nobody else in this process knows of it, and `keep_only` has left it open.
     let status = unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(status) };
     container::run(argument(1), status)
+}
+
+#[expect(unsafe_code, reason = "takes a descriptor that was inherited")]
+fn exec(dir: &[u8], control: &[u8]) -> c_int {
+    let Some(Ok(control)) = number::parse(control).map(c_int::try_from) else { return 2 };
+    sys::keep_only(control, control);
+    // SAFETY: nobody else in this process knows of it, and `keep_only` has left it open.
+    let control = unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(control) };
+    exec::run(dir, &control)
 }
 
 fn end_user(uid: &[u8]) -> c_int {

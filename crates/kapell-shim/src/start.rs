@@ -12,10 +12,10 @@ use crate::{number, sys};
 
 /// What the program gets of us, and where it leaves its number.
 pub(crate) struct Inherited {
-    pub(crate) out: OwnedFd,
-    pub(crate) err: OwnedFd,
+    /// Without it, it has our own.
+    pub(crate) output: Option<(OwnedFd, OwnedFd)>,
     pub(crate) umask: u32,
-    pub(crate) pids: File,
+    pub(crate) pids: Option<File>,
 }
 
 /// Returns when the program was executed, with its number.
@@ -54,11 +54,14 @@ fn become_program(spec: &Spec<'_>, inherited: &Inherited, shim: i32) -> Failure 
         let mut line = Vec::new();
         number::push(&mut line, u64::from(sys::own_pid().unsigned_abs()), 0);
         line.push(b'\n');
-        (&inherited.pids)
-            .write_all(&line)
-            .map_err(|error| failed(Stage::Pid)(error.raw_os_error().unwrap_or(libc::EIO)))?;
-        sys::replace(1, &inherited.out).map_err(failed(Stage::Pipes))?;
-        sys::replace(2, &inherited.err).map_err(failed(Stage::Pipes))?;
+        if let Some(mut pids) = inherited.pids.as_ref() {
+            let not_written = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+            pids.write_all(&line).map_err(not_written).map_err(failed(Stage::Pid))?;
+        }
+        if let Some((out, err)) = &inherited.output {
+            sys::replace(1, out).map_err(failed(Stage::Pipes))?;
+            sys::replace(2, err).map_err(failed(Stage::Pipes))?;
+        }
         // While we still may.
         for group in &spec.joins {
             join(group).map_err(failed(Stage::Group))?;

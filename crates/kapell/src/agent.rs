@@ -9,13 +9,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use async_trait::async_trait;
 use kapell_api::client::{self, Options};
 use kapell_api::identity::Subject;
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
+use kapell_backend::containers::{self, Exec, Session};
 use kapell_core::board::{CellId, CellState, Resources};
 use kapell_core::seams::Ids as _;
 use kapell_core::seat::Epoch;
-use kapell_node::cell::{Cell, CellSettings, HttpTransfers, LocalProbes, LogOf, Parts};
+use kapell_node::cell::{
+    Cell, CellSettings, ContainerLogs, HttpTransfers, LocalProbes, LogOf, Parts,
+};
 use kapell_node::link::HttpBoard;
 use kapell_node::system::{SystemClock, SystemIds};
 use serde_json::json;
@@ -199,6 +203,7 @@ impl Late {
     }
 }
 
+#[async_trait]
 impl Rep for Late {
     fn id(&self) -> CellId {
         self.id.clone()
@@ -224,12 +229,19 @@ impl Rep for Late {
         self.cell()?.evacuate(epoch)
     }
 
-    fn logs(&self, of: &LogOf) -> Vec<PathBuf> {
+    fn logs(&self, of: &LogOf) -> Vec<ContainerLogs> {
         self.cell.get().map(|cell| cell.logs(of)).unwrap_or_default()
     }
 
     fn is_live(&self, of: &LogOf) -> bool {
         self.cell.get().is_some_and(|cell| cell.is_live(of))
+    }
+
+    async fn exec(&self, of: &LogOf, exec: Exec) -> Result<Session, containers::Error> {
+        match self.cell.get() {
+            Some(cell) => cell.exec(of, exec).await,
+            None => Err(containers::Error::Unknown(of.to_string())),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
@@ -15,9 +15,10 @@ use serde::de::DeserializeOwned;
 use super::Error;
 use super::address::Base;
 use super::connection::{Broken, Download};
+use super::exec::Upload;
 use crate::v1::Problem;
 
-pub(super) type Body = Full<Bytes>;
+pub(super) type Body = Either<Full<Bytes>, Upload>;
 
 /// The longest answer that is not a stream: 250,000 instances are well below.
 const MOST_BYTES: usize = 512 << 20;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode};
 use tokio::time::timeout;
@@ -110,7 +111,7 @@ impl Egress {
             .uri(format!("{}{query}", target.path()))
             .header(HOST, base.authority())
             .header(CONTENT_TYPE, content_type)
-            .body(Body::new(body))
+            .body(Body::Left(Full::new(body)))
             .map_err(|_| bad())?;
         let place = base.to_string();
         let call = async {

@@ -7,6 +7,7 @@ mod call;
 mod connection;
 mod egress;
 mod error;
+mod exec;
 mod hosts;
 mod routes;
 mod sse;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
 use hyper::{Request, Uri};
 use rustls::ClientConfig;
@@ -33,6 +35,7 @@ use connection::{Download, Pool, Wire};
 
 pub use egress::{Egress, EgressError, Received};
 pub use error::Error;
+pub use exec::{Exec, Input, Told};
 pub use routes::{ActualFilter, Listed};
 pub use sse::{Message, Parser};
 pub use streams::{Events, Logs};
@@ -185,7 +188,7 @@ impl Client {
 
     async fn exchange(
         &self,
-        mut wire: Wire,
+        wire: Wire,
         base: &Base,
         pool: &Arc<Pool>,
         call: &Call,
@@ -194,6 +197,16 @@ impl Client {
             url: base.to_string(),
             what: format!("`{}` cannot be asked for: {source}", call.path),
         })?;
+        self.exchange_request(wire, (base, pool), call, request).await
+    }
+
+    async fn exchange_request(
+        &self,
+        mut wire: Wire,
+        (base, pool): (&Base, &Arc<Pool>),
+        call: &Call,
+        request: Request<call::Body>,
+    ) -> Result<Answer, Failure> {
         let limit = call.limit.unwrap_or(self.shared.options.answer);
         let exchange = async {
             let answer = wire.send(request).await?;
@@ -240,6 +253,6 @@ impl Client {
         for (name, value) in &call.headers {
             request = request.header(name, value);
         }
-        request.body(call::Body::new(call.body.clone()))
+        request.body(call::Body::Left(Full::new(call.body.clone())))
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         self.download.chunk().await.map_err(|error| Error::NoAnswer {
             url: self.url.clone(),
             call: self.call.clone(),
@@ -28,7 +28,7 @@ impl Source {
         })
     }
 
-    fn garbled(&self, what: &dyn fmt::Display) -> Error {
+    pub(super) fn garbled(&self, what: &dyn fmt::Display) -> Error {
         Error::Protocol { url: self.url.clone(), what: what.to_string() }
     }
 }

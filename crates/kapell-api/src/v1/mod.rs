@@ -8,8 +8,8 @@ use kapell_core::audit::AuditRecord;
 use kapell_core::board::explain::Input;
 use kapell_core::board::request::{Refusal, Report};
 use kapell_core::board::{
-    ActualLrp, CellId, CellPresence, CellState, DesiredLrp, Domain, Event, InstanceGuid, LrpKey,
-    NetInfo, Task, TaskDefinition, TaskGuid,
+    ActualLrp, CellId, CellPresence, CellState, DesiredLrp, Domain, EnvVar, Event, InstanceGuid,
+    LrpKey, NetInfo, Task, TaskDefinition, TaskGuid,
 };
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
@@ -293,6 +293,31 @@ pub struct Stop {
 pub struct Cancel {
     pub task_guid: TaskGuid,
     pub instance_guid: InstanceGuid,
+}
+
+/// What to run beside the processes of a container: the first frame of `POST …/exec`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecWanted {
+    pub path: String,
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Besides the environment of the container's process.
+    #[serde(default)]
+    pub env: Vec<EnvVar>,
+}
+
+/// How it ended: the last frame of the answer to `POST …/exec`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecEnd {
+    /// What it returned, if it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Neither: what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// `GET /v1/cell/state`

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::about_file::About;
+use super::exec::Running;
 use super::home::Home;
 use super::program::Program;
 use super::shim;
@@ -22,6 +23,8 @@ pub(crate) struct Container {
 #[derive(Debug, Default)]
 pub(crate) struct Inside {
     pub(crate) programs: BTreeMap<String, Arc<Program>>,
+    /// What runs beside them, by a number each.
+    pub(crate) execs: BTreeMap<u64, Running>,
     /// This agent has seen to its control groups.
     pub(crate) has_groups: bool,
     /// It is being deleted: nothing is started any more.
@@ -58,6 +61,12 @@ impl Container {
         let mut inside = self.inside();
         inside.closed = true;
         inside.programs.values().cloned().collect()
+    }
+
+    /// What runs beside them, told to end.
+    pub(crate) fn end_execs(&self) -> Vec<Running> {
+        let execs = std::mem::take(&mut self.inside().execs);
+        execs.into_values().inspect(Running::end).collect()
     }
 
     pub(crate) fn found(&self) -> Found {

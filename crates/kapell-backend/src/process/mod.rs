@@ -6,6 +6,7 @@
 mod about_file;
 mod answer;
 pub(crate) mod container;
+mod exec;
 mod exit_file;
 pub(crate) mod groups;
 pub(crate) mod home;
@@ -26,15 +27,16 @@ mod words;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use nix::sys::signal::Signal;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use self::answer::Answer;
 use self::place::{Launch, Place, Started};
-use crate::containers::{Containers, Enforced, Error, Exit, Found, Process, Spec};
+use crate::containers::{Containers, Enforced, Error, Exec, Exit, Found, Process, Session, Spec};
 use crate::own_file;
 
 /// So many processes are started at once; more would only wait for each other.
@@ -46,6 +48,8 @@ const LONGEST_NAME: usize = 200;
 pub struct ProcessContainers {
     place: Arc<Place>,
     makers: Semaphore,
+    /// Wait for the shims of what runs beside the processes of containers.
+    burials: Mutex<JoinSet<()>>,
     /// Held as long as we are.
     _lock: File,
 }
@@ -61,7 +65,7 @@ impl ProcessContainers {
         }
         let lock = lock::take(&dir)?;
         let place = Arc::new(Place::open(&dir, containers, &programs)?);
-        Ok(Self { place, makers: Semaphore::new(MAKERS), _lock: lock })
+        Ok(Self { place, makers: Semaphore::new(MAKERS), burials: Mutex::default(), _lock: lock })
     }
 
     pub(crate) fn place(&self) -> &Arc<Place> {
@@ -140,6 +144,19 @@ impl Containers for ProcessContainers {
         self.run_by(guid, process, None).await
     }
 
+    async fn exec(&self, guid: &str, exec: Exec) -> Result<Session, Error> {
+        let container = self.place.find(guid)?;
+        let _turn = self.makers.acquire().await.map_err(|_| cut_short())?;
+        let place = Arc::clone(&self.place);
+        let mut started = blocking(move || place.exec(&container, &exec)).await?;
+        if let Some(burial) = started.burial.take() {
+            let mut burials = self.burials.lock().unwrap_or_else(PoisonError::into_inner);
+            while burials.try_join_next().is_some() {}
+            burials.spawn(burial.wait());
+        }
+        started.session().await
+    }
+
     async fn ended(&self, guid: &str, process: &str) -> Result<Exit, Error> {
         self.place.find(guid)?.find(process)?.ended().await
     }
@@ -156,8 +173,12 @@ impl Containers for ProcessContainers {
         for program in &programs {
             program.signal(Signal::SIGUSR1).await?;
         }
+        let execs = container.end_execs();
         for program in &programs {
             program.kill().await?;
+        }
+        for exec in execs {
+            exec.gone().await;
         }
         let place = Arc::clone(&self.place);
         blocking(move || place.forget(&container)).await

@@ -3,9 +3,10 @@
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -85,27 +86,56 @@ pub(crate) fn end_user(program: &Path, uid: u32) -> Result<(), Error> {
     }
 }
 
+/// Starts a shim for a program beside the process with this directory, which has these standard streams.
+pub(crate) fn spawn_exec(
+    program: &Path,
+    home: &Path,
+    control: &UnixStream,
+    streams: &[OwnedFd; 3],
+) -> Result<Pid, Error> {
+    let started = || {
+        let control = control.as_raw_fd();
+        let arguments = [
+            c"kapell-shim".to_owned(),
+            c"exec".to_owned(),
+            CString::new(home.as_os_str().as_bytes())?,
+            CString::new(control.to_string())?,
+        ];
+        launch(program, streams.each_ref().map(AsRawFd::as_raw_fd), &[control], &arguments)
+    };
+    started().map_err(trouble::io("execute", program))
+}
+
 fn execute(program: &Path, home: &Path, lock: &File, status: &OwnedFd) -> io::Result<Pid> {
-    let mut actions = PosixSpawnFileActions::init()?;
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
-    for stream in 0..3 {
-        actions.add_dup2(nothing.as_raw_fd(), stream)?;
+    let (lock, status) = (lock.as_raw_fd(), status.as_raw_fd());
+    let arguments = [
+        c"kapell-shim".to_owned(),
+        CString::new(home.as_os_str().as_bytes())?,
+        CString::new(lock.to_string())?,
+        CString::new(status.to_string())?,
+    ];
+    launch(program, [nothing.as_raw_fd(); 3], &[lock, status], &arguments)
+}
+
+fn launch(
+    program: &Path,
+    streams: [RawFd; 3],
+    kept: &[RawFd],
+    arguments: &[CString],
+) -> io::Result<Pid> {
+    let mut actions = PosixSpawnFileActions::init()?;
+    for (fd, stream) in streams.into_iter().zip(0..) {
+        actions.add_dup2(fd, stream)?;
     }
-    for fd in [lock.as_raw_fd(), status.as_raw_fd()] {
+    for fd in kept {
         // Onto itself: it is then not closed when the shim is executed.
-        actions.add_dup2(fd, fd)?;
+        actions.add_dup2(*fd, *fd)?;
     }
     let mut attributes = PosixSpawnAttr::init()?;
     // No signal reaches it before it is ready for it.
     attributes.set_sigmask(&SigSet::all())?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
-    let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::ErrorKind::InvalidInput);
-    let arguments = [
-        c"kapell-shim".to_owned(),
-        text(home.as_os_str().as_bytes())?,
-        text(lock.as_raw_fd().to_string().as_bytes())?,
-        text(status.as_raw_fd().to_string().as_bytes())?,
-    ];
     let environment: [&CStr; 0] = [];
-    Ok(posix_spawn(program, &actions, &attributes, &arguments, &environment)?)
+    Ok(posix_spawn(program, &actions, &attributes, arguments, &environment)?)
 }

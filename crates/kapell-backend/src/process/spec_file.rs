@@ -1,12 +1,14 @@
 //! What the shim reads of a process: texts that each end with a NUL byte. `kapell-shim/src/spec.rs` has the other side.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use super::groups::Membership;
 use super::texts::{Reader, Texts};
-use crate::containers::Error;
+use crate::containers::{Error, Exec};
 
 /// All that runs in a container has these in its environment, and so is found again.
 pub(crate) const CONTAINER_MARK: &str = "KAPELL_CONTAINER";
@@ -43,6 +45,48 @@ pub(crate) struct Order<'a> {
     pub(crate) groups: &'a Membership,
 }
 
+/// The order for a program beside the one that `spec` is about: with its directory, user, control groups and
+/// environment, and `env` besides. None if `spec` is not whole.
+pub(crate) fn beside(spec: &[u8], exec: &Exec) -> Option<Result<Vec<u8>, Error>> {
+    let mut texts = Reader(spec.strip_suffix(b"end\0")?);
+    let mut fixed = Vec::new();
+    for _ in 0..FIXED {
+        fixed.push(OsStr::from_bytes(texts.bytes()?));
+    }
+    for place in OF_ITS_OWN {
+        fixed[place] = OsStr::new("");
+    }
+    fixed[PROGRAM] = OsStr::new(&exec.path);
+    let joins = texts.list()?;
+    let _args = texts.list()?;
+    let name_of = |text: &OsStr| text.as_bytes().split(|byte| *byte == b'=').next().map(Vec::from);
+    let own = exec.env.iter().map(|(name, value)| format!("{name}={value}"));
+    let own: Vec<OsString> =
+        own.chain([format!("{PROCESS_MARK}=exec")]).map(OsString::from).collect();
+    let is_other = |text: &&OsStr| !own.iter().any(|each| name_of(each) == name_of(text));
+    let inherited: Vec<&OsStr> = texts.list()?.into_iter().filter(is_other).collect();
+    let env: Vec<&OsStr> =
+        inherited.into_iter().chain(own.iter().map(OsString::as_os_str)).collect();
+    let write = || {
+        let mut order = Texts::default();
+        for text in fixed {
+            order.push("the program", text)?;
+        }
+        order.list("the control group", joins.into_iter())?;
+        order.list("an argument", exec.args.iter())?;
+        order.list("an environment variable", env.into_iter())?;
+        order.push("", "end")?;
+        Ok(order.0)
+    };
+    Some(write())
+}
+
+/// How many texts stand before the lists, and where the program and those stand that are about one process only:
+/// `own`, `whole`, its logs, a launcher's file, the group that ends with it.
+const FIXED: usize = 16;
+const PROGRAM: usize = 2;
+const OF_ITS_OWN: [usize; 5] = [6, 7, 9, 13, 14];
+
 /// What the agent reads again after a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -55,6 +99,8 @@ pub(crate) struct Header {
     pub(crate) own_user: bool,
     /// All of its container ends with it.
     pub(crate) whole: bool,
+    /// What it writes is kept.
+    pub(crate) has_logs: bool,
 }
 
 impl Header {
@@ -71,7 +117,8 @@ impl Header {
         let (boot, program, dir) = (texts.text()?, texts.text()?, texts.text()?);
         let (user, _group) = (texts.text()?, texts.bytes()?);
         let (own_user, whole) = (texts.bytes()? == b"own", texts.bytes()? == b"whole");
-        Some(Self { boot, program, dir, user, own_user, whole })
+        let (_grace, logs) = (texts.bytes()?, texts.bytes()?);
+        Some(Self { boot, program, dir, user, own_user, whole, has_logs: !logs.is_empty() })
     }
 }
 

@@ -74,6 +74,12 @@ impl<'a> Reader<'a> {
         Some(PathBuf::from(OsStr::from_bytes(self.bytes()?)))
     }
 
+    /// How many there are, then as many.
+    pub(crate) fn list(&mut self) -> Option<Vec<&'a OsStr>> {
+        let Maybe(count) = self.number::<usize>()?;
+        (0..count?).map(|_| self.bytes().map(OsStr::from_bytes)).collect()
+    }
+
     pub(crate) fn number<T: std::str::FromStr>(&mut self) -> Option<Maybe<T>> {
         let text = self.text()?;
         if text.is_empty() {

@@ -269,12 +269,18 @@ impl Executor {
         self.entries.is_empty()
     }
 
+    /// The container of this key that has not ended.
+    pub(super) fn live(&self, key: &Key) -> Option<InstanceGuid> {
+        let mut guids = self.by_key.get(key).into_iter().flatten();
+        let is_live = |guid: &&InstanceGuid| {
+            self.entries.get(*guid).is_some_and(|it| it.life.state() != State::Completed)
+        };
+        guids.find(is_live).cloned()
+    }
+
     /// Whether a container of this key is there that has not ended.
     pub(super) fn is_live(&self, key: &Key) -> bool {
-        let guids = self.by_key.get(key).into_iter().flatten();
-        guids
-            .filter_map(|guid| self.entries.get(guid))
-            .any(|entry| entry.life.state() != State::Completed)
+        self.live(key).is_some()
     }
 
     pub(super) const fn capacity(&self) -> Resources {

@@ -18,6 +18,14 @@ pub(super) struct Logs {
     dir: Option<PathBuf>,
 }
 
+/// Where it lies what one container wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerLogs {
+    pub dir: PathBuf,
+    /// A directory each program, and one for remarks. Several may grow at the same time.
+    pub parts: Vec<PathBuf>,
+}
+
 /// The output of one container.
 #[derive(Debug)]
 struct Kept {
@@ -49,9 +57,13 @@ impl Logs {
     }
 
     /// Those of all containers of a key, the oldest container first.
-    pub(super) fn all_of(&self, key: &Key) -> Vec<PathBuf> {
+    pub(super) fn all_of(&self, key: &Key) -> Vec<ContainerLogs> {
         let kept = if self.are_kept() { kept(&self.of_key(key)) } else { Vec::new() };
-        kept.into_iter().flat_map(|each| parts(each.path)).collect()
+        let logs = kept.into_iter().map(|each| each.path).map(|dir| {
+            let parts = parts(&dir);
+            ContainerLogs { dir, parts }
+        });
+        logs.filter(|logs| !logs.parts.is_empty()).collect()
     }
 
     fn of_key(&self, key: &Key) -> PathBuf {
@@ -108,8 +120,8 @@ impl Logs {
 }
 
 /// What each program of a container has written, in the order in which they began.
-fn parts(container: PathBuf) -> Vec<PathBuf> {
-    let mut parts: Vec<(Option<SystemTime>, Option<u64>, PathBuf)> = directories(&container)
+fn parts(container: &Path) -> Vec<PathBuf> {
+    let mut parts: Vec<(Option<SystemTime>, Option<u64>, PathBuf)> = directories(container)
         .into_iter()
         .map(|path| {
             let began = path.metadata().and_then(|about| about.created().or(about.modified()));
@@ -122,8 +134,8 @@ fn parts(container: PathBuf) -> Vec<PathBuf> {
     parts.sort();
     // Older agents have left the only one there was in the directory itself.
     let is_log = |entry: fs::DirEntry| entry.path().extension().is_some_and(|it| it == "log");
-    let older = fs::read_dir(&container).is_ok_and(|it| it.flatten().any(is_log));
-    let older = older.then_some(container);
+    let older = fs::read_dir(container).is_ok_and(|it| it.flatten().any(is_log));
+    let older = older.then(|| container.to_owned());
     older.into_iter().chain(parts.into_iter().map(|(.., path)| path)).collect()
 }
 

@@ -35,11 +35,11 @@ mod transfers;
 mod walk;
 mod wanted;
 
-use std::path::PathBuf;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
-use kapell_backend::containers::Containers;
+use kapell_backend::containers::{Containers, Error, Exec, Session};
 use kapell_core::board::{CellId, CellPresence, CellState, LrpKey, TaskGuid};
 use kapell_core::planted::Flaw;
 use kapell_core::seams::Clock;
@@ -47,6 +47,7 @@ use kapell_core::seat::Epoch;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
+pub use self::logs::ContainerLogs;
 use self::logs::Logs;
 use self::rep::{Read, Rep};
 use self::tools::Tools;
@@ -94,6 +95,15 @@ impl Shared {
 pub enum LogOf {
     Lrp(LrpKey),
     Task(TaskGuid),
+}
+
+impl fmt::Display for LogOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lrp(key) => write!(f, "{key}"),
+            Self::Task(guid) => write!(f, "task/{guid}"),
+        }
+    }
 }
 
 /// How a cell ends.
@@ -231,10 +241,17 @@ impl Cell {
         self.shared.wake.notify_one();
     }
 
-    /// The directories that hold what containers of this one have written, the oldest container first, and of each
-    /// the program that began first; none if nothing is kept. Each holds segments named by growing numbers.
-    pub fn logs(&self, of: &LogOf) -> Vec<PathBuf> {
+    /// Where it lies what containers of this one have written, the oldest container first, and of each the program
+    /// that began first; none if nothing is kept. Each directory holds segments named by growing numbers.
+    pub fn logs(&self, of: &LogOf) -> Vec<ContainerLogs> {
         self.shared.logs.all_of(of)
+    }
+
+    /// Runs a program in the container of this one that is there now.
+    pub async fn exec(&self, of: &LogOf, exec: Exec) -> Result<Session, Error> {
+        let guid = self.shared.rep().executor.live(of);
+        let guid = guid.ok_or_else(|| Error::Unknown(of.to_string()))?;
+        self.shared.containers.exec(guid.as_str(), exec).await
     }
 
     /// Whether a container of this one is there now, so that more may be written.

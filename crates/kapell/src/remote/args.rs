@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Cells(Cells),
     /// Print what instances and tasks write
     Logs(Logs),
+    /// Run a program in the container of an instance or a task
+    Exec(Exec),
     /// Print what happens
     Events(Events),
     /// Print who changed what
@@ -330,6 +332,21 @@ pub(crate) enum CellsCommand {
         #[arg(add = ArgValueCompleter::new(ids(Kind::Cell)))]
         cell_id: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Exec {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Pass on standard input
+    #[arg(short, long)]
+    pub(crate) interactive: bool,
+    /// An instance (web/0) or a task (task/GUID)
+    #[arg(add = ArgValueCompleter::new(ids(Kind::Logs)))]
+    pub(crate) of: Target,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -41,7 +41,8 @@ pub(crate) struct Trail {
 
 impl Trail {
     pub(crate) fn new(client: &Client, of: Of, follow: bool, tail: Option<u64>) -> Self {
-        Self { client: client.clone(), of, follow, tail, stream: None, mark: Mark::default() }
+        let mark = if tail.is_some() { Mark::of_tail() } else { Mark::default() };
+        Self { client: client.clone(), of, follow, tail, stream: None, mark }
     }
 
     /// The next frame; none at the end. Nothing is lost if this is dropped while it waits.
@@ -59,7 +60,7 @@ impl Trail {
                 },
             };
             match opened {
-                Ok(Some(frame)) if !self.mark.is_news(frame.at) => {}
+                Ok(Some(frame)) if !self.mark.is_news(&frame) => {}
                 Err(error) if error.passes() && self.follow => {
                     self.stream = None;
                     sleep(PAUSE).await;
@@ -70,8 +71,7 @@ impl Trail {
     }
 
     async fn open(&mut self) -> Result<LogStream, Error> {
-        let is_new = self.mark == Mark::default();
-        let tail = self.tail.filter(|_| is_new);
+        let tail = self.tail.filter(|_| self.mark.is_new());
         let query = LogQuery { follow: self.follow, tail, ..LogQuery::default() };
         match &self.of {
             Of::Instance { process_guid, index } => {

@@ -7,6 +7,7 @@ mod cells;
 mod complete;
 mod domain;
 mod events;
+mod exec;
 mod explain;
 mod files;
 mod filter;
@@ -56,6 +57,7 @@ pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Domain(args) => &args.reach,
         Command::Cells(args) => &args.reach,
         Command::Logs(args) => &args.reach,
+        Command::Exec(args) => &args.reach,
         Command::Events(args) => &args.reach,
         Command::Audit(args) => &args.reach,
         Command::Token(args) => &args.reach,
@@ -86,6 +88,7 @@ async fn perform(command: Command, client: &Client) -> anyhow::Result<u8> {
         Command::Domain(args) => domain::run(args.command, client).await,
         Command::Cells(args) => cells::run(args, client).await,
         Command::Logs(args) => logs::run(&args, client).await,
+        Command::Exec(args) => exec::run(&args, client).await,
         Command::Events(args) => events::run(&args, client).await,
         Command::Audit(args) => audit::run(&args, client).await,
         Command::Token(args) => token::run(args.command, client).await,

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod ends;
+mod exec;
 mod faults;
 mod groups;
 mod killed;

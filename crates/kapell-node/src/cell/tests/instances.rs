@@ -48,7 +48,7 @@ async fn an_instance_is_claimed_run_and_reported_with_one_report_each() {
             process.env.iter().find(|(set, _)| set == name).map(|(_, value)| value.as_str());
         assert_eq!(found, Some(value), "{name}");
     }
-    assert_eq!(stage.cell.logs(&LogOf::Lrp(web.clone())), [logs]);
+    assert_eq!(stage.cell.logs(&LogOf::Lrp(web.clone()))[0].parts, [logs]);
     assert!(stage.cell.is_live(&LogOf::Lrp(web)));
 }
 

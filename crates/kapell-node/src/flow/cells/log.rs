@@ -37,7 +37,7 @@ impl Log {
         match stream.next().await {
             Ok(Some(frame)) => {
                 self.has_content = true;
-                if self.mark.is_news(frame.at) {
+                if self.mark.is_news(&frame) {
                     give(&frame, output);
                 }
                 Ok(true)

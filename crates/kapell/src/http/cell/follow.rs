@@ -49,7 +49,7 @@ pub(super) async fn logs(
 }
 
 /// What is no id must not become a path.
-fn is_id(of: &LogOf) -> bool {
+pub(super) fn is_id(of: &LogOf) -> bool {
     match of {
         LogOf::Lrp(key) => key.process_guid.is_valid(),
         LogOf::Task(guid) => guid.is_valid(),
@@ -77,17 +77,21 @@ impl Reading {
     async fn tell(mut self, pipe: &Pipe, follow: bool, tail: Option<u64>) -> Result<(), Ended> {
         if let Some(lines) = tail {
             let frames;
-            (self, frames) = self.look(move |reader, dirs| reader.tail(dirs, lines)).await?;
+            (self, frames) = self.look(move |reader| reader.tail(lines)).await?;
             pipe.send(encoded(&frames)).await?;
+            if !follow {
+                return Ok(());
+            }
         }
         loop {
             // Asked first: what a container wrote before it was gone is then there to be read.
             let live = self.rep.is_live(&self.of);
-            let frames;
+            let mut frames;
             (self, frames) = self.look(Reader::read).await?;
-            if !frames.is_empty() {
+            let is_quiet = frames.is_empty();
+            while !frames.is_empty() {
                 pipe.send(encoded(&frames)).await?;
-                continue;
+                (self, frames) = self.read(Reader::read).await?;
             }
             let over = match self.of {
                 // Another container may follow; whoever asks knows whether it is wanted.
@@ -97,18 +101,32 @@ impl Reading {
             if !follow || over {
                 return Ok(());
             }
-            pipe.meanwhile_if(false, sleep(POLL)).await?;
+            if is_quiet {
+                pipe.meanwhile_if(false, sleep(POLL)).await?;
+            }
         }
     }
 
-    /// Reads off the runtime: a disk may take its time.
+    /// Reads what is there now.
     async fn look(
+        self,
+        read: impl FnOnce(&mut Reader) -> io::Result<Vec<Frame>> + Send + 'static,
+    ) -> Result<(Self, Vec<Frame>), Ended> {
+        let (rep, of) = (Arc::clone(&self.rep), self.of.clone());
+        let seen = move |reader: &mut Reader| {
+            reader.look(&rep.logs(&of))?;
+            read(reader)
+        };
+        self.read(seen).await
+    }
+
+    /// Reads off the runtime: a disk may take its time.
+    async fn read(
         mut self,
-        read: impl FnOnce(&mut Reader, &[std::path::PathBuf]) -> io::Result<Vec<Frame>> + Send + 'static,
+        read: impl FnOnce(&mut Reader) -> io::Result<Vec<Frame>> + Send + 'static,
     ) -> Result<(Self, Vec<Frame>), Ended> {
         let job = spawn_blocking(move || {
-            let dirs = self.rep.logs(&self.of);
-            let frames = read(&mut self.reader, &dirs);
+            let frames = read(&mut self.reader);
             (self, frames)
         });
         let (back, frames) = job.await.map_err(|error| Ended::Trouble(io::Error::other(error)))?;

@@ -1,6 +1,8 @@
 //! What a cell answers: its leader's orders, and what its containers wrote.
 
+mod exec;
 mod follow;
+mod part;
 mod rep;
 mod segments;
 mod table;
@@ -24,6 +26,7 @@ use super::query::Query;
 use super::read::Payload;
 use super::route::{Params, find};
 use super::site::{Site, Tools, Visit};
+use exec::exec;
 use follow::logs;
 pub(crate) use rep::Rep;
 use table::{Op, ROUTES};
@@ -83,6 +86,11 @@ impl CellSite {
             Op::LogsOfTask => {
                 let of = LogOf::Task(params.get("task_guid").into());
                 logs(Arc::clone(rep), of, &query, &self.tools).await
+            }
+            Op::ExecInLrp => exec(Arc::clone(rep), lrp(&params)?, payload.body, &self.tools).await,
+            Op::ExecInTask => {
+                let of = LogOf::Task(params.get("task_guid").into());
+                exec(Arc::clone(rep), of, payload.body, &self.tools).await
             }
         }
     }

@@ -1,67 +1,72 @@
-//! Reading the files that shims write while they write them.
+//! Reading what containers wrote, one container after the other, its programs as they wrote.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use kapell_core::log::{Decoder, Frame, Stream};
-use kapell_core::seams::Timestamp;
+use kapell_core::log::Frame;
+use kapell_node::cell::ContainerLogs;
 
-/// How much is read at once.
-const PIECE: usize = 128 * 1024;
+use super::part::{PIECE, Part};
+
 /// How much of an end is looked for in memory.
 const TAIL_BYTES: usize = 8 * 1024 * 1024;
 
 /// A place in the output of a series of containers.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
+    has_looked: bool,
     /// Containers that were read to their end.
     done: BTreeSet<PathBuf>,
-    current: Option<Current>,
+    /// The others, the oldest first.
+    open: VecDeque<Container>,
 }
 
 #[derive(Debug)]
-struct Current {
+struct Container {
     dir: PathBuf,
-    segment: u64,
-    offset: u64,
-    decoder: Decoder,
-    /// Nothing more of this segment can be read.
-    damaged: bool,
+    parts: Vec<Part>,
 }
 
 impl Reader {
-    /// What comes next in `dirs`, the oldest first; empty if nothing more is there now.
-    pub(super) fn read(&mut self, dirs: &[PathBuf]) -> io::Result<Vec<Frame>> {
-        self.done.retain(|dir| dirs.contains(dir));
-        loop {
-            let last = dirs.last();
-            let Some(current) = &mut self.current else {
-                let Some(dir) = dirs.iter().find(|dir| !self.done.contains(*dir)) else {
-                    return Ok(Vec::new());
-                };
-                self.current = Some(Current::new(dir.clone()));
-                continue;
-            };
-            let frames = current.read()?;
+    /// Sees what is there now; that much is read, and what comes later only after another look.
+    ///
+    /// So what programs write at the same time is in its order, however long reading takes.
+    pub(super) fn look(&mut self, all: &[ContainerLogs]) -> io::Result<()> {
+        let first = !std::mem::replace(&mut self.has_looked, true);
+        self.done.retain(|dir| all.iter().any(|logs| logs.dir == *dir));
+        for logs in all.iter().filter(|logs| !self.done.contains(&logs.dir)) {
+            let known = self.open.iter().position(|open| open.dir == logs.dir);
+            let at = known.unwrap_or_else(|| {
+                self.open.push_back(Container { dir: logs.dir.clone(), parts: Vec::new() });
+                self.open.len() - 1
+            });
+            self.open[at].look(&logs.parts, first)?;
+        }
+        Ok(())
+    }
+
+    /// What comes next of what was seen; empty at its end.
+    pub(super) fn read(&mut self) -> io::Result<Vec<Frame>> {
+        while let Some(container) = self.open.front_mut() {
+            let frames = container.read()?;
             if !frames.is_empty() {
                 return Ok(frames);
             }
-            if last == Some(&current.dir) {
-                return Ok(Vec::new());
+            if self.open.len() == 1 {
+                break;
             }
             // A later container is there, so this one writes no more.
-            self.done.insert(current.dir.clone());
-            self.current = None;
+            self.done.extend(self.open.pop_front().map(|container| container.dir));
         }
+        Ok(Vec::new())
     }
 
-    /// The last `lines` lines of what is there now; what comes after them is read next.
-    pub(super) fn tail(&mut self, dirs: &[PathBuf], lines: u64) -> io::Result<Vec<Frame>> {
+    /// The last `lines` lines of what was seen; what comes after them is read next.
+    pub(super) fn tail(&mut self, lines: u64) -> io::Result<Vec<Frame>> {
         let mut end = End { lines, ..End::default() };
         loop {
-            let frames = self.read(dirs)?;
+            let frames = self.read()?;
             if frames.is_empty() {
                 return Ok(end.into_frames());
             }
@@ -72,91 +77,34 @@ impl Reader {
     }
 }
 
-impl Current {
-    fn new(dir: PathBuf) -> Self {
-        Self { dir, segment: 0, offset: 0, decoder: Decoder::default(), damaged: false }
+impl Container {
+    fn look(&mut self, dirs: &[PathBuf], first: bool) -> io::Result<()> {
+        for dir in dirs {
+            if self.parts.iter().all(|part| part.dir() != dir) {
+                self.parts.push(Part::new(dir.clone()));
+            }
+        }
+        self.parts.iter_mut().try_for_each(|part| part.look(first))
     }
 
-    /// The next frames; empty at the end of the last segment.
+    /// The next frames of all programs, by time.
     fn read(&mut self) -> io::Result<Vec<Frame>> {
-        loop {
-            // Looked for before the end is seen: a segment is whole once there is a next one.
-            let next = next_segment(&self.dir, self.segment)?;
-            let bytes = self.piece()?;
-            self.offset += bytes.len() as u64;
-            self.decoder.push(&bytes);
-            let frames = self.frames();
-            if !frames.is_empty() {
-                return Ok(frames);
+        let (mut frames, mut bytes) = (Vec::new(), 0);
+        while bytes < PIECE {
+            let mut first = None;
+            for (at, part) in self.parts.iter_mut().enumerate() {
+                let here = part.peek()?.map(|time| (time, at));
+                first = match (first, here) {
+                    (Some(one), Some(other)) => Some(std::cmp::min(one, other)),
+                    (one, other) => one.or(other),
+                };
             }
-            if !bytes.is_empty() {
-                continue;
-            }
-            match next {
-                Some(number) => self.move_to(number),
-                None => return Ok(Vec::new()),
-            }
+            let Some(frame) = first.and_then(|(_, at)| self.parts[at].take()) else { break };
+            bytes += frame.bytes.len() as u64;
+            frames.push(frame);
         }
+        Ok(frames)
     }
-
-    fn move_to(&mut self, segment: u64) {
-        let dir = std::mem::take(&mut self.dir);
-        *self = Self { segment, ..Self::new(dir) };
-    }
-
-    /// The bytes at our place.
-    fn piece(&self) -> io::Result<Vec<u8>> {
-        if self.damaged {
-            return Ok(Vec::new());
-        }
-        let mut file = match File::open(self.dir.join(format!("{:08}.log", self.segment))) {
-            Ok(file) => file,
-            // It was too old to be kept.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        file.seek(SeekFrom::Start(self.offset))?;
-        let mut bytes = Vec::new();
-        file.take(PIECE as u64).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn frames(&mut self) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        while !self.damaged {
-            match self.decoder.next_frame() {
-                Ok(Some(frame)) => frames.push(frame),
-                Ok(None) => return frames,
-                Err(_) => {
-                    // What follows in this segment cannot be told apart any more.
-                    self.damaged = true;
-                    let at = frames.last().map_or(Timestamp(0), |frame: &Frame| frame.at);
-                    let bytes = b"a part of the log is damaged and left out\n".to_vec();
-                    frames.push(Frame { stream: Stream::Note, at, bytes });
-                }
-            }
-        }
-        frames
-    }
-}
-
-/// The number of the next segment that is there.
-fn next_segment(dir: &Path, after: u64) -> io::Result<Option<u64>> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut next = None;
-    for entry in entries {
-        let name = entry?.file_name();
-        let number = name.to_str().and_then(|name| name.strip_suffix(".log")?.parse::<u64>().ok());
-        next = match (next, number.filter(|number| *number > after)) {
-            (Some(one), Some(other)) => Some(u64::min(one, other)),
-            (one, other) => one.or(other),
-        };
-    }
-    Ok(next)
 }
 
 /// The end of a log.

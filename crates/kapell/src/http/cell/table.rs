@@ -14,6 +14,8 @@ pub(super) enum Op {
     Evacuate,
     LogsOfLrp,
     LogsOfTask,
+    ExecInLrp,
+    ExecInTask,
 }
 
 impl Op {
@@ -27,7 +29,9 @@ impl Op {
             | Self::Cancel
             | Self::Evacuate
             | Self::LogsOfLrp
-            | Self::LogsOfTask => Kind::Order,
+            | Self::LogsOfTask
+            | Self::ExecInLrp
+            | Self::ExecInTask => Kind::Order,
         }
     }
 }
@@ -53,4 +57,6 @@ pub(super) const ROUTES: &[Route<Op>] = &[
     route(Verb::Post, "/v1/cell/evacuate", Op::Evacuate, &[]),
     route(Verb::Get,  "/v1/cell/logs/lrp/{process_guid}/{index}", Op::LogsOfLrp, LOG),
     route(Verb::Get,  "/v1/cell/logs/task/{task_guid}", Op::LogsOfTask, LOG),
+    route(Verb::Post, "/v1/cell/exec/lrp/{process_guid}/{index}", Op::ExecInLrp, &[]),
+    route(Verb::Post, "/v1/cell/exec/task/{task_guid}", Op::ExecInTask, &[]),
 ];

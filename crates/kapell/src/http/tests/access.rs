@@ -61,7 +61,13 @@ async fn new_ledger() -> Arc<Ledger> {
     Arc::new(Ledger::open(store, Arc::new(SystemClock), Arc::new(SystemIds)).await.unwrap())
 }
 
-async fn ask(at: SocketAddr, token: &str, method: &str, path: &str, body: &str) -> Reply {
+pub(super) async fn ask(
+    at: SocketAddr,
+    token: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Reply {
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: {at}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
+use kapell_backend::containers::{self, Exec, Session};
 use kapell_core::board::{ActualState, CellId, CellState, Records, Resources, TaskState};
 use kapell_core::log::{Decoder, Frame, Stream};
-use kapell_node::cell::LogOf;
+use kapell_node::cell::{ContainerLogs, LogOf};
 
 use super::super::{Rep, bind_cell};
 use super::desk::{lrp, task};
@@ -16,7 +17,7 @@ use super::*;
 #[derive(Debug)]
 pub(super) struct FakeRep {
     root: tempfile::TempDir,
-    live: AtomicBool,
+    pub(super) live: AtomicBool,
 }
 
 impl FakeRep {
@@ -32,6 +33,7 @@ impl FakeRep {
     }
 }
 
+#[async_trait::async_trait]
 impl Rep for FakeRep {
     fn id(&self) -> CellId {
         "c1".into()
@@ -61,20 +63,35 @@ impl Rep for FakeRep {
         Ok(())
     }
 
-    fn logs(&self, _: &LogOf) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.root.path()).unwrap();
-        let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        dirs.sort();
-        dirs
+    fn logs(&self, _: &LogOf) -> Vec<ContainerLogs> {
+        let parts = |dir: &Path| [vec![dir.to_owned()], directories(dir)].concat();
+        let all = directories(self.root.path()).into_iter();
+        all.map(|dir| ContainerLogs { parts: parts(&dir), dir }).collect()
     }
 
     fn is_live(&self, _: &LogOf) -> bool {
         self.live.load(Ordering::SeqCst)
     }
+
+    async fn exec(&self, of: &LogOf, wanted: Exec) -> Result<Session, containers::Error> {
+        exec::fake(self.live.load(Ordering::SeqCst), of, &wanted)
+    }
+}
+
+fn directories(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path());
+    let mut dirs: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    dirs.sort();
+    dirs
 }
 
 fn write(dir: &Path, segment: u64, stream: Stream, text: &[u8]) {
     append(dir, segment, &Frame { stream, at: Timestamp(5), bytes: text.to_vec() }.encode());
+}
+
+fn write_at(dir: &Path, segment: u64, at: i64, text: &str) {
+    let (stream, bytes) = (Stream::Out, text.as_bytes().to_vec());
+    append(dir, segment, &Frame { stream, at: Timestamp(at), bytes }.encode());
 }
 
 fn append(dir: &Path, segment: u64, bytes: &[u8]) {
@@ -83,16 +100,16 @@ fn append(dir: &Path, segment: u64, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
-struct Place {
+pub(super) struct Place {
     cell: Server,
-    rep: Arc<FakeRep>,
-    host: Host,
+    pub(super) rep: Arc<FakeRep>,
+    pub(super) host: Host,
     desk: Arc<FakeDesk>,
 }
 
 impl Place {
     /// A host and a cell that has an instance `web/0` and a task `t`.
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let rep =
             Arc::new(FakeRep { root: tempfile::tempdir().unwrap(), live: AtomicBool::new(true) });
         let cell = bind_cell(listen("127.0.0.1:0"), rep.clone()).await.unwrap();
@@ -192,6 +209,59 @@ async fn following_goes_on_over_restarts() {
     // Nobody wants it any more.
     *place.desk.records.lock().unwrap() = Records::default();
     assert_eq!(rest(&mut stream).await, b"");
+}
+
+#[tokio::test]
+async fn programs_of_one_container_come_by_time() {
+    let place = Place::start().await;
+    let [a, b, say] = ["1/a", "1/b", "1/say"].map(|name| place.rep.dir(name));
+    for (segment, at) in [(1, 1), (2, 4), (2, 5), (3, 7)] {
+        write_at(&a, segment, at, &format!("a{at}\n"));
+    }
+    for at in [2, 3, 8] {
+        write_at(&b, 1, at, &format!("b{at}\n"));
+    }
+    write_at(&say, 1, 6, "s6\n");
+    // Of a later container, though its clock was behind.
+    write_at(&place.rep.dir("2/a"), 1, 0, "next\n");
+    let text = "a1\nb2\nb3\na4\na5\ns6\na7\nb8\nnext\n";
+    assert_eq!(place.read("/v1/logs/lrp/web/0").await.body, text);
+    assert_eq!(place.read("/v1/logs/lrp/web/0?tail=4").await.body, "s6\na7\nb8\nnext\n");
+}
+
+#[tokio::test]
+async fn following_reads_all_programs_of_a_container_at_once() {
+    let place = Place::start().await;
+    let (a, b) = (place.rep.dir("1/a"), place.rep.dir("1/b"));
+    write_at(&a, 1, 1, "a1\n");
+    let mut stream = place.open("/v1/logs/lrp/web/0?follow=true").await;
+    until(&mut stream, "a1\n").await;
+    for at in (2..20).step_by(3) {
+        write_at(&b, 1, at, &format!("b{at}\n"));
+        until(&mut stream, &format!("b{at}\n")).await;
+        write_at(&a, 1, at + 1, &format!("a{at}\n"));
+        until(&mut stream, &format!("a{at}\n")).await;
+        // Others begin while these go on.
+        write_at(&place.rep.dir(&format!("1/c{at}")), 1, at + 2, &format!("c{at}\n"));
+        until(&mut stream, &format!("c{at}\n")).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_removed_before_it_was_read_is_told() {
+    let place = Place::start().await;
+    let dir = place.rep.dir("1/a");
+    write_at(&dir, 3, 1, "one\n");
+    let mut stream = place.open("/v1/logs/lrp/web/0?follow=true&format=events").await;
+    // What was gone before is not told.
+    let begin = until(&mut stream, "one").await;
+    assert!(!begin.contains("removed"), "{begin}");
+    write_at(&dir, 6, 2, "six\n");
+    fs::remove_file(dir.join("00000003.log")).unwrap();
+    let told = until(&mut stream, "six").await;
+    let note =
+        "2 files of this log were removed before they were read: about 34 bytes may be missing";
+    assert!(told.contains(note), "{told}");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod certificates;
 mod desk;
 mod door;
 mod events;
+mod exec;
 mod forward;
 mod limits;
 mod logs;

@@ -5,6 +5,7 @@ mod call;
 mod cells;
 mod certificates;
 mod events;
+mod exec;
 mod explain;
 mod lists;
 mod logs;
@@ -167,6 +168,14 @@ impl Api {
             Op::ExplainCell => explain::cell(&call),
             Op::LogsOfLrp => logs::answer(&call, LogSource::lrp(&call)?, &self.upstream).await,
             Op::LogsOfTask => logs::answer(&call, LogSource::task(&call), &self.upstream).await,
+            Op::ExecInLrp => {
+                let source = LogSource::lrp(&call)?;
+                exec::answer(call, &source, &self.upstream).await
+            }
+            Op::ExecInTask => {
+                let source = LogSource::task(&call);
+                exec::answer(call, &source, &self.upstream).await
+            }
             Op::Plan => plan::plan(call, &*self.ids).await,
             Op::Join => certificates::join(call, &self.tools).await,
             Op::Renew => certificates::renew(call, &self.tools).await,

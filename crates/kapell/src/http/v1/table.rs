@@ -34,6 +34,8 @@ pub(super) enum Op {
     ExplainCell,
     LogsOfLrp,
     LogsOfTask,
+    ExecInLrp,
+    ExecInTask,
     Plan,
     OpenApi,
     Join,
@@ -59,7 +61,9 @@ impl Op {
             | Self::RemoveDesired
             | Self::CreateTask
             | Self::DeleteTask
-            | Self::CancelTask => Kind::Change,
+            | Self::CancelTask
+            | Self::ExecInLrp
+            | Self::ExecInTask => Kind::Change,
             Self::ListDomains
             | Self::ListDesired
             | Self::GetDesired
@@ -148,6 +152,8 @@ pub(super) const ROUTES: &[Route<Op>] = {
         route(Get, "/v1/explain/cell/{cell_id}", Op::ExplainCell, One("Explanation"), "Says why a cell is as it is"),
         with(route(Get, "/v1/logs/lrp/{process_guid}/{index}", Op::LogsOfLrp, Log, "What an instance wrote"), LOG),
         with(route(Get, "/v1/logs/task/{task_guid}", Op::LogsOfTask, Log, "What a task wrote"), LOG),
+        route(Post, "/v1/actual-lrps/{process_guid}/{index}/exec", Op::ExecInLrp, Log, "Runs a program in the container of an instance: frames of a kind (1 byte) and a length (4) go both ways"),
+        route(Post, "/v1/tasks/{task_guid}/exec", Op::ExecInTask, Log, "Runs a program in the container of a task: frames of a kind (1 byte) and a length (4) go both ways"),
         taking(route(Post, "/v1/tokens", Op::CreateToken, Made("TokenMade"), "Makes a token; it is shown this once"), "TokenWanted"),
         route(Get, "/v1/tokens", Op::ListTokens, Many("TokenView"), "Lists the tokens that have not expired"),
         route(Delete, "/v1/tokens/{token_id}", Op::RevokeToken, Nothing, "Revokes a token"),

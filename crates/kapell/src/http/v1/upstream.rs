@@ -1,12 +1,13 @@
-//! Logs, where they lie: at the cells.
+//! Logs and programs, where they are: at the cells.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
-use hyper::body::Incoming;
+use hyper::body::{Body as HttpBody, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, HOST};
+use hyper::http::request;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use kapell_core::board::CellPresence;
@@ -17,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::super::answer::Problem;
+use super::super::body::BodyError;
 use super::super::dial::{Target, dial};
 use super::super::place::Place;
 use super::super::site::Tools;
@@ -63,15 +65,52 @@ impl Upstream {
         cell: &CellPresence,
         path: &str,
     ) -> Result<Option<Opened>, Box<Problem>> {
+        let (status, opened) = self.ask(cell, Request::get(path), Empty::<Bytes>::new()).await?;
+        match status {
+            StatusCode::OK => Ok(Some(opened)),
+            StatusCode::NOT_FOUND => Ok(None),
+            status => Err(silent(cell, &format!("it answers {status}"))),
+        }
+    }
+
+    /// Has a cell run a program, and passes on what is sent for it.
+    pub(super) async fn exec(
+        &self,
+        cell: &CellPresence,
+        path: &str,
+        body: Incoming,
+    ) -> Result<Opened, Box<Problem>> {
+        let (status, mut opened) = self.ask(cell, Request::post(path), body).await?;
+        if status == StatusCode::OK {
+            return Ok(opened);
+        }
+        let mut text = Vec::new();
+        while let Some(Ok(bytes)) = opened.next().await {
+            text.extend_from_slice(&bytes);
+            if text.len() > self.tools.limits.body_bytes {
+                break;
+            }
+        }
+        match serde_json::from_slice::<kapell_api::v1::Problem>(&text) {
+            Ok(problem) => Err(Problem::new(status, problem.code, problem.message).closing()),
+            Err(_) => Err(silent(cell, &format!("it answers {status}"))),
+        }
+    }
+
+    async fn ask<B>(
+        &self,
+        cell: &CellPresence,
+        request: request::Builder,
+        body: B,
+    ) -> Result<(StatusCode, Opened), Box<Problem>>
+    where
+        B: HttpBody<Data: Send, Error: Into<BodyError>> + Send + Unpin + 'static,
+    {
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
             let text = "too many logs are being read";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).passing());
         };
-        let failed = |why: String| {
-            let text = format!("cell `{}` at {} gives no log: {why}", cell.cell_id, cell.url);
-            let problem = Problem::new(StatusCode::BAD_GATEWAY, "cell_unreachable", text);
-            problem.details(json!({ "cell_id": cell.cell_id, "url": cell.url }))
-        };
+        let failed = |why: String| silent(cell, &why);
         let place = Place::parse(&cell.url).ok_or_else(|| failed("its address is none".into()))?;
         let target = Target::of(place).map_err(|why| failed(why.into()))?;
         let limits = &self.tools.limits;
@@ -89,23 +128,23 @@ impl Upstream {
             .map_err(|error| failed(chain(&error)))?;
         let mut connection = JoinSet::new();
         connection.spawn(async move { drop(driver.await) });
-        let mut request = Request::get(path).header(HOST, target.authority());
+        let mut request = request.header(HOST, target.authority());
         if with_token {
             let bearer = format!("Bearer {}", self.tools.token.as_str());
             request = request.header(AUTHORIZATION, bearer);
         }
-        let request = request.body(Empty::<Bytes>::new()).map_err(|error| failed(chain(&error)))?;
+        let request = request.body(body).map_err(|error| failed(chain(&error)))?;
         let answer = timeout(limits.stall, sender.send_request(request))
             .await
             .map_err(|_| late())?
             .map_err(|error| failed(chain(&error)))?;
-        match answer.status() {
-            StatusCode::OK => {
-                let body = answer.into_body();
-                Ok(Some(Opened { body, _connection: connection, _slot: slot }))
-            }
-            StatusCode::NOT_FOUND => Ok(None),
-            status => Err(failed(format!("it answers {status}"))),
-        }
+        let (head, body) = answer.into_parts();
+        Ok((head.status, Opened { body, _connection: connection, _slot: slot }))
     }
+}
+
+fn silent(cell: &CellPresence, why: &str) -> Box<Problem> {
+    let text = format!("cell `{}` at {} gives no answer: {why}", cell.cell_id, cell.url);
+    let problem = Problem::new(StatusCode::BAD_GATEWAY, "cell_unreachable", text);
+    problem.details(json!({ "cell_id": cell.cell_id, "url": cell.url }))
 }

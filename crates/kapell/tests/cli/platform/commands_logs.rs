@@ -1,6 +1,7 @@
 //! `kapell logs`.
 
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 use super::Site;
 use crate::running::send;
@@ -84,6 +85,38 @@ fn following_goes_on_over_a_restart_of_the_platform_without_gap_or_repetition() 
     for (number, line) in (1..).zip(told.lines().take(100)) {
         assert_eq!(line, format!("line {number}."));
     }
+}
+
+#[test]
+fn programs_that_run_at_once_are_followed_at_once_and_read_in_their_order() {
+    let site = Site::up();
+    let traces = site.traces();
+    let speaks = |name: &str| {
+        let word = format!("{}/{name}", traces.display());
+        let script = format!(
+            "for n in 1 2 3 4; do while [ ! -e {word}$n ]; do sleep 0.01; done; echo \"{name} $n\"; done; exec sleep 1000"
+        );
+        json!({"run": {"path": "/bin/sh", "args": ["-c", script]}})
+    };
+    let mut web = site.lrp("web", 1, "");
+    web["action"] = json!({"parallel": {"actions": [speaks("one"), speaks("other")]}});
+    site.ask("POST", "/v1/desired-lrps", Some(&web)).expect(201);
+    site.all_run("web", 1);
+    let mut follower = site.begin(&["logs", "-f", "web/0"]);
+    let mut want = String::new();
+    for number in 1..=4 {
+        for name in ["one", "other"] {
+            std::fs::write(traces.join(format!("{name}{number}")), "").expect("a file");
+            let line = format!("{name} {number}\n");
+            follower.until(&line);
+            want.push_str(&line);
+        }
+    }
+    assert_eq!(site.kapell(&["logs", "web/0"]).expect(0).stdout, want);
+    let tail = site.kapell(&["logs", "--tail", "3", "web/0"]).expect(0).stdout;
+    assert_eq!(tail, "other 3\none 4\nother 4\n");
+    site.kapell(&["lrp", "delete", "web"]).expect(0);
+    assert_eq!(follower.finish().expect(0).stdout, want, "each once");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod browser;
 pub(crate) mod chance;
 mod commands;
 mod commands_completion;
+mod commands_exec;
 mod commands_logs;
 mod commands_plan;
 mod commands_reach;

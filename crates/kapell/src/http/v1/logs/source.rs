@@ -1,5 +1,6 @@
 use kapell_api::v1::LogQuery;
 use kapell_core::board::{CellId, CellPresence, LrpKey, TaskGuid, TaskState};
+use kapell_node::cell::LogOf;
 
 use super::super::super::answer::Problem;
 use super::super::super::desk::{Desk, look};
@@ -22,15 +23,22 @@ impl LogSource {
         Self::Task(call.id("task_guid"))
     }
 
+    pub(in super::super) fn of(&self) -> LogOf {
+        match self {
+            Self::Lrp(key) => LogOf::Lrp(key.clone()),
+            Self::Task(guid) => LogOf::Task(guid.clone()),
+        }
+    }
+
     /// Whether it is there for whoever asks.
-    pub(super) fn is_seen(&self, call: &Call) -> bool {
+    pub(in super::super) fn is_seen(&self, call: &Call) -> bool {
         match self {
             Self::Lrp(key) => call.sees_process(&key.process_guid),
             Self::Task(guid) => call.sees_task(guid),
         }
     }
 
-    pub(super) fn missing(&self) -> Box<Problem> {
+    pub(in super::super) fn missing(&self) -> Box<Problem> {
         match self {
             Self::Lrp(key) => missing("instance", &key.to_string()),
             Self::Task(guid) => missing("task", guid.as_str()),
@@ -74,7 +82,7 @@ impl LogSource {
     }
 
     /// The cells that records name and that are there.
-    pub(super) fn current_cells(&self, desk: &dyn Desk) -> Vec<CellPresence> {
+    pub(in super::super) fn current_cells(&self, desk: &dyn Desk) -> Vec<CellPresence> {
         self.recorded(desk).iter().filter_map(|cell| desk.cell(cell)).collect()
     }
 
