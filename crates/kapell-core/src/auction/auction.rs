@@ -25,6 +25,7 @@ pub struct Auction {
     /// How many units are decided.
     decided: usize,
     slice: Vec<Decided>,
+    taken: Vec<Option<Work>>,
     placed: Placed,
 }
 
@@ -36,7 +37,16 @@ impl Auction {
         let reaches = batch.kinds.iter().map(|kind| pool.reach(kind)).collect();
         let mut placed = Placed::default();
         placed.assigned.reserve(batch.units.len());
-        Self { batch, pool, reaches, limits, decided: 0, slice: Vec::new(), placed }
+        Self {
+            batch,
+            pool,
+            reaches,
+            limits,
+            decided: 0,
+            slice: Vec::new(),
+            taken: Vec::new(),
+            placed,
+        }
     }
 
     /// Decides about so many units more; answers whether there are any left.
@@ -56,9 +66,12 @@ impl Auction {
             let decided = self.decide(self.batch.units[at]);
             self.slice.push(decided);
         }
-        for (at, decided) in (begin..end).zip(self.slice.drain(..)) {
-            let work = self.batch.units[at].work;
-            let Some(work) = self.batch.work[work as usize].take() else { continue };
+        // Apart from what follows: counting who shares a cell's id would have each of them wait for the one before.
+        for unit in &self.batch.units[begin..end] {
+            self.taken.push(self.batch.work[unit.work as usize].take());
+        }
+        for (work, decided) in self.taken.drain(..).zip(self.slice.drain(..)) {
+            let Some(work) = work else { continue };
             match decided {
                 Ok(cell) => self.placed.assigned.push((self.pool.id(cell), work)),
                 Err(refused) => {

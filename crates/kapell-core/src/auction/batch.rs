@@ -26,6 +26,8 @@ pub(super) struct Unit {
     pub(super) wish: u32,
     /// Tasks have none.
     pub(super) process: Option<u32>,
+    /// Of an instance.
+    index: u32,
 }
 
 /// A unit and its place in the order, which names it too.
@@ -84,6 +86,23 @@ impl Processes {
         self.instances.iter().copied()
     }
 
+    /// Gives them new numbers, in the order in which they are first placed: what lies in the order of their numbers is
+    /// then walked through from one end to the other.
+    fn number_in_order(&mut self, units: &mut [Unit]) {
+        let mut renamed = vec![None; self.instances.len()];
+        let mut instances = Vec::with_capacity(self.instances.len());
+        for process in units.iter_mut().filter_map(|unit| unit.process.as_mut()) {
+            *process = *renamed[*process as usize].get_or_insert_with(|| {
+                instances.push(self.instances[*process as usize]);
+                number(instances.len() - 1)
+            });
+        }
+        for process in self.numbers.values_mut() {
+            *process = renamed[*process as usize].unwrap_or(*process);
+        }
+        self.instances = instances;
+    }
+
     fn by_name(&self) -> Vec<u32> {
         // Most names differ at once, and then need not be fetched to be compared.
         let mut guids: Vec<(u64, &ProcessGuid, u32)> =
@@ -108,12 +127,13 @@ impl Batch {
         for at in 0..number(work.len()) {
             numbers.add(at, &work);
         }
-        let units = if numbers.distinct {
-            in_order_of_size(&work, numbers.by_name())
+        let mut units = if numbers.distinct {
+            in_order_of_size(&numbers.wishes, numbers.by_name(), work.len())
         } else {
             sort_and_dedupe(&work, numbers.rank(&work))
         };
-        let Numbers { kinds, wishes, processes, .. } = numbers;
+        let Numbers { kinds, wishes, mut processes, .. } = numbers;
+        processes.number_in_order(&mut units);
         let work = work.into_iter().map(Some).collect();
         Self { work, units, kinds, wishes, processes }
     }
@@ -174,12 +194,13 @@ impl Numbers {
                     self.distinct &= process == known;
                     process
                 };
-                self.lrps.push(Unit { work: at, wish, process: Some(process) });
+                let index = key.index;
+                self.lrps.push(Unit { work: at, wish, process: Some(process), index });
             }
             Work::Task { task_guid, .. } => {
                 let last = self.tasks.last().and_then(|last| task(&all[last.work as usize]));
                 self.distinct &= last.is_none_or(|last| last < task_guid);
-                self.tasks.push(Unit { work: at, wish, process: None });
+                self.tasks.push(Unit { work: at, wish, process: None, index: 0 });
             }
         }
     }
@@ -226,7 +247,7 @@ impl Numbers {
                     0
                 }
             };
-            Ranked { order: order(work, name), unit: *unit }
+            Ranked { order: order(unit, &self.wishes, name), unit: *unit }
         };
         let units = self.lrps.iter().chain(&self.tasks);
         let mut units: Vec<Ranked> = units.enumerate().map(rank).collect();
@@ -236,17 +257,17 @@ impl Numbers {
         for (guid, at) in tasks {
             rank += u32::from(last.replace(guid).is_some_and(|last| last != guid));
             let ranked = &mut units[at];
-            ranked.order = order(&work[ranked.unit.work as usize], rank);
+            ranked.order = order(&ranked.unit, &self.wishes, rank);
         }
         units
     }
 }
 
 /// First instances first, so that every process has one; then tasks; then all further instances.
-fn order(work: &Work, name: u32) -> u128 {
-    let index = lrp(work).map_or(0, |key| key.index);
-    let is_task = u32::from(task(work).is_some());
-    let fields = [(index, 32), (is_task, 1), (!work.memory_mb(), 32), (!work.disk_mb(), 32)];
+fn order(unit: &Unit, wishes: &[Wish], name: u32) -> u128 {
+    let is_task = u32::from(unit.process.is_none());
+    let Resources { memory_mb, disk_mb, .. } = wishes[unit.wish as usize].wanted;
+    let fields = [(unit.index, 32), (is_task, 1), (!memory_mb, 32), (!disk_mb, 32)];
     let size =
         fields.into_iter().fold(0, |sum: u128, (field, bits)| sum << bits | u128::from(field));
     size << NAME_BITS | u128::from(name)
@@ -257,12 +278,16 @@ const NAME_BITS: u32 = 31;
 
 /// Units that come in order of their names, in the order in which they are decided. There are few sizes, so that this
 /// takes ten times as long for ten times as many.
-fn in_order_of_size(work: &[Work], units: impl Iterator<Item = Unit> + Clone) -> Vec<Unit> {
+fn in_order_of_size(
+    wishes: &[Wish],
+    units: impl Iterator<Item = Unit> + Clone,
+    count: usize,
+) -> Vec<Unit> {
     let mut number_of = FxHashMap::<u128, u32>::default();
     let mut counts = Vec::<(u128, u32)>::new();
-    let mut size_of = Vec::with_capacity(work.len());
+    let mut size_of = Vec::with_capacity(count);
     for unit in units.clone() {
-        let size = order(&work[unit.work as usize], 0);
+        let size = order(&unit, wishes, 0);
         let number = *number_of.entry(size).or_insert_with(|| {
             counts.push((size, 0));
             number(counts.len() - 1)
@@ -278,7 +303,7 @@ fn in_order_of_size(work: &[Work], units: impl Iterator<Item = Unit> + Clone) ->
         place_of[size as usize] = next;
         next += counts[size as usize].1;
     }
-    let mut sorted = vec![Unit::default(); work.len()];
+    let mut sorted = vec![Unit::default(); count];
     for (unit, size) in units.zip(size_of) {
         let place = &mut place_of[size as usize];
         sorted[*place as usize] = unit;

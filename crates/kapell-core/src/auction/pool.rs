@@ -6,7 +6,7 @@ use super::batch::{Processes, Wish};
 use super::bid::{Bid, Measure};
 use super::cell::Cell;
 use super::kind::{Kind, Match, Offer};
-use super::siblings::{Fewest, Siblings};
+use super::siblings::{AllSiblings, Fewest};
 use super::tree::{Ask, Tree};
 use super::unplaced::{Cause, Unplaced};
 use crate::board::{CellId, CellState, Resources};
@@ -22,8 +22,7 @@ pub(super) struct Pool {
     evacuating: u32,
     unhealthy: u32,
     starting: u64,
-    /// By number of the process.
-    siblings: Vec<Siblings>,
+    siblings: AllSiblings,
     fewest: Fewest,
 }
 
@@ -75,7 +74,7 @@ impl Pool {
             evacuating: 0,
             unhealthy: 0,
             starting: states.iter().map(|state| u64::from(state.starting)).sum(),
-            siblings: processes.instances().map(Siblings::expecting).collect(),
+            siblings: AllSiblings::expecting(processes.instances()),
             fewest: Fewest::default(),
         };
         let mut groups = BTreeMap::new();
@@ -96,7 +95,7 @@ impl Pool {
         let cell = number(self.cells.len());
         for held in &state.lrps {
             if let Some(process) = processes.number(&held.key.process_guid) {
-                self.siblings[process as usize].add(cell, zone);
+                self.siblings.add(process, cell, zone);
             }
         }
     }
@@ -152,7 +151,7 @@ impl Pool {
         (at, wish): (u32, &Wish),
         reach: &Reach,
     ) -> Option<Bid> {
-        let siblings = &self.siblings[process as usize];
+        let siblings = self.siblings.of(process);
         let mut tried: Option<u32> = None;
         loop {
             let counts = reach.groups.iter().map(|group| siblings.in_zone(group.zone));
@@ -203,7 +202,7 @@ impl Pool {
             }
         }
         if let Some(process) = process {
-            self.siblings[process as usize].add(at, cell.zone);
+            self.siblings.add(process, at, cell.zone);
         }
     }
 

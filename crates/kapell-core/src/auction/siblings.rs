@@ -1,48 +1,106 @@
-//! Where instances of one process are.
+//! Where the instances of processes are.
+
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
 /// Sets the keys of zones apart from those of cells.
 const ZONE: u32 = 1 << 31;
 
-/// How many instances of one process are on each cell and in each zone.
+/// How many instances of each process are on each cell and in each zone.
+///
+/// There are very many, and an auction goes through all of them again and again, in the order in which processes are
+/// numbered: so they lie in one list, in that order.
 #[derive(Debug, Default)]
-pub(super) struct Siblings {
-    /// Cells that have any, in order, and how many; then the zones. One list, since there are very many of these.
+pub(super) struct AllSiblings {
+    /// By number of the process.
+    parts: Vec<Part>,
     counts: Vec<(u32, u32)>,
 }
 
-impl Siblings {
-    /// Has room for as many as are expected.
-    pub(super) fn expecting(instances: u32) -> Self {
+/// Which part of the list is of one process, and how much of it is in use.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    begin: u32,
+    room: u32,
+    used: u32,
+}
+
+impl Part {
+    const fn range(self) -> Range<usize> {
+        self.begin as usize..(self.begin + self.used) as usize
+    }
+}
+
+impl AllSiblings {
+    /// Has room for as many instances of each process as are expected.
+    pub(super) fn expecting(instances: impl Iterator<Item = u32>) -> Self {
         // Most that are placed are on a cell of their own, in a few zones.
         const MOST: u32 = 64;
-        Self { counts: Vec::with_capacity(instances.min(MOST) as usize + 2) }
+        let mut end = 0;
+        let part = |instances: u32| {
+            let (begin, room) = (end, instances.min(MOST) + 2);
+            end += room;
+            Part { begin, room, used: 0 }
+        };
+        let parts = instances.map(part).collect();
+        Self { parts, counts: vec![(0, 0); end as usize] }
     }
 
-    pub(super) fn add(&mut self, cell: u32, zone: u32) {
-        self.count(cell);
-        self.count(ZONE | zone);
+    pub(super) fn of(&self, process: u32) -> Siblings<'_> {
+        Siblings(&self.counts[self.parts[process as usize].range()])
     }
 
-    pub(super) fn in_zone(&self, zone: u32) -> u32 {
-        self.of(ZONE | zone)
+    pub(super) fn add(&mut self, process: u32, cell: u32, zone: u32) {
+        self.count(process, cell);
+        self.count(process, ZONE | zone);
     }
 
-    pub(super) fn on_cell(&self, cell: u32) -> u32 {
-        self.of(cell)
+    fn count(&mut self, process: u32, key: u32) {
+        let part = self.parts[process as usize];
+        let counts = &mut self.counts[part.range()];
+        let at = match counts.binary_search_by_key(&key, |(key, _)| *key) {
+            Ok(at) => {
+                counts[at].1 = counts[at].1.saturating_add(1);
+                return;
+            }
+            Err(at) => part.begin as usize + at,
+        };
+        let moved = if part.used == part.room { self.give_room(process) } else { part.begin };
+        let at = at - part.begin as usize + moved as usize;
+        let end = (moved + part.used) as usize;
+        self.counts.copy_within(at..end, at + 1);
+        self.counts[at] = (key, 1);
+        self.parts[process as usize].used += 1;
     }
 
-    fn of(&self, key: u32) -> u32 {
-        let found = self.counts.binary_search_by_key(&key, |(key, _)| *key);
-        found.map_or(0, |at| self.counts[at].1)
+    /// Moves what is full to the end of the list, where it has twice the room.
+    fn give_room(&mut self, process: u32) -> u32 {
+        let part = &mut self.parts[process as usize];
+        let begin = u32::try_from(self.counts.len()).unwrap_or(u32::MAX);
+        self.counts.extend_from_within(part.range());
+        *part = Part { begin, room: 2 * part.room, used: part.used };
+        self.counts.resize((begin + part.room) as usize, (0, 0));
+        begin
+    }
+}
+
+/// Where instances of one process are: cells that have any, in order, and how many; then the zones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Siblings<'a>(&'a [(u32, u32)]);
+
+impl Siblings<'_> {
+    pub(super) fn in_zone(self, zone: u32) -> u32 {
+        self.count(ZONE | zone)
     }
 
-    fn count(&mut self, key: u32) {
-        match self.counts.binary_search_by_key(&key, |(key, _)| *key) {
-            Ok(at) => self.counts[at].1 = self.counts[at].1.saturating_add(1),
-            Err(at) => self.counts.insert(at, (key, 1)),
-        }
+    pub(super) fn on_cell(self, cell: u32) -> u32 {
+        self.count(cell)
+    }
+
+    fn count(self, key: u32) -> u32 {
+        let found = self.0.binary_search_by_key(&key, |(key, _)| *key);
+        found.map_or(0, |at| self.0[at].1)
     }
 }
 

@@ -24,6 +24,9 @@ struct Node {
     /// The least full cell in it, the lowest of equals, and how full that is.
     base: u64,
     cell: u32,
+    /// The same of all but that one: the first often has a sibling, and then this one is taken.
+    next_cell: u32,
+    next_base: u64,
     /// The most that is free of each.
     free: Resources,
     rates: Rates,
@@ -32,23 +35,30 @@ struct Node {
 const NOBODY: Node = Node {
     base: u64::MAX,
     cell: u32::MAX,
+    next_cell: u32::MAX,
+    next_base: u64::MAX,
     free: Resources { memory_mb: 0, disk_mb: 0, containers: 0 },
     rates: Rates::HIGHEST,
 };
 
 impl Node {
     fn leaf(number: u32, cell: &Cell, measure: Measure) -> Self {
-        Self { base: cell.base(measure), cell: number, free: cell.free, rates: cell.rates }
+        let base = cell.base(measure);
+        Self { base, cell: number, free: cell.free, rates: cell.rates, ..NOBODY }
     }
 
     fn over(left: &Self, right: &Self) -> Self {
-        let (base, cell) = (left.base, left.cell).min((right.base, right.cell));
+        let is_left = (left.base, left.cell) < (right.base, right.cell);
+        let (first, other) = if is_left { (left, right) } else { (right, left) };
+        let (next_base, next_cell) =
+            (first.next_base, first.next_cell).min((other.base, other.cell));
         let free = Resources {
             memory_mb: left.free.memory_mb.max(right.free.memory_mb),
             disk_mb: left.free.disk_mb.max(right.free.disk_mb),
             containers: left.free.containers.max(right.free.containers),
         };
-        Self { base, cell, free, rates: left.rates.lower(right.rates) }
+        let rates = left.rates.lower(right.rates);
+        Self { base: first.base, cell: first.cell, next_cell, next_base, free, rates }
     }
 }
 
@@ -57,7 +67,7 @@ impl Node {
 pub(super) struct Ask<'a> {
     pub(super) wanted: Resources,
     /// Where siblings are; none if there are none in the zone.
-    pub(super) siblings: Option<&'a Siblings>,
+    pub(super) siblings: Option<Siblings<'a>>,
     /// No cell with room has fewer siblings.
     pub(super) fewest: u32,
 }
@@ -126,7 +136,9 @@ impl Tree {
         best: Option<Bid>,
     ) -> Option<Bid> {
         let mut search = Search { tree: self, cells, ask, best, misses: 0 };
-        search.visit(1, None);
+        if let Some(bound) = search.promise(&search.tree.nodes[1]) {
+            search.visit(1, bound);
+        }
         let Search { best, misses, .. } = search;
         self.misses += misses;
         // As many as it costs to put them in order.
@@ -146,44 +158,67 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks into a node, of which one cell may be known to be no better than the best so far.
-    fn visit(&mut self, at: usize, known: Option<u32>) {
-        let node = &self.tree.nodes[at];
-        let (wanted, measure) = (self.ask.wanted, self.tree.measure);
-        if !fits(node.free, wanted) {
-            return;
+    /// The least that a bid in a node can be, if that is better than the best so far.
+    fn promise(&self, node: &Node) -> Option<Bid> {
+        if !fits(node.free, self.ask.wanted) {
+            return None;
         }
         // Of all that cost as much as this, none has a lower number: it would have the same base.
         let bound = Bid {
             siblings_on_cell: self.ask.fewest,
-            load: node.base + node.rates.share(wanted, measure),
+            load: node.base + node.rates.share(self.ask.wanted, self.tree.measure),
             cell: node.cell,
         };
-        if self.best.is_some_and(|best| best <= bound) {
+        self.best.is_none_or(|best| bound < best).then_some(bound)
+    }
+
+    /// Looks into a node of this promise.
+    fn visit(&mut self, mut at: usize, bound: Bid) {
+        if self.try_cell(bound) || self.try_next(&self.tree.nodes[at]) {
             return;
         }
-        let refused = node.cell;
-        if Some(refused) != known {
-            let cell = &self.cells[refused as usize];
-            if fits(cell.free, wanted) {
-                let bid = Bid {
-                    siblings_on_cell: self.ask.siblings_on(refused),
-                    load: node.base + cell.rates.share(wanted, measure),
-                    cell: refused,
-                };
-                self.best = Some(self.best.map_or(bid, |best| best.min(bid)));
-                if bid == bound {
-                    return;
-                }
-            } else {
-                self.misses += 1;
+        // What is left of the node are the other halves on the way down to that cell. The better the best so far, the less
+        // there is to see: the largest come first.
+        while let Some(left) = self.tree.nodes.get(2 * at) {
+            let is_left = left.cell == bound.cell;
+            let (with, without) = (2 * at + usize::from(!is_left), 2 * at + usize::from(is_left));
+            if let Some(bound) = self.promise(&self.tree.nodes[without]) {
+                self.visit(without, bound);
             }
+            if self.best.is_some_and(|best| best <= bound) {
+                return;
+            }
+            at = with;
         }
-        let (left, right) = (2 * at, 2 * at + 1);
-        let Some(node) = self.tree.nodes.get(left) else { return };
-        let (with, without) = if node.cell == refused { (left, right) } else { (right, left) };
-        // The better the best so far, the less there is to see: the half that may hold it comes first.
-        self.visit(without, None);
-        self.visit(with, Some(refused));
+    }
+
+    /// The same for the second least full cell of a node, once the least full one has bid.
+    fn try_next(&mut self, node: &Node) -> bool {
+        if node.next_cell == NOBODY.cell {
+            return true;
+        }
+        let share = node.rates.share(self.ask.wanted, self.tree.measure);
+        self.try_cell(Bid {
+            siblings_on_cell: self.ask.fewest,
+            load: node.next_base + share,
+            cell: node.next_cell,
+        })
+    }
+
+    /// Has the least full cell of a node bid; answers whether nothing else in the node can be better.
+    fn try_cell(&mut self, bound: Bid) -> bool {
+        let cell = &self.cells[bound.cell as usize];
+        if !fits(cell.free, self.ask.wanted) {
+            self.misses += 1;
+            return false;
+        }
+        let measure = self.tree.measure;
+        let bid = Bid {
+            siblings_on_cell: self.ask.siblings_on(bound.cell),
+            load: cell.base(measure) + cell.rates.share(self.ask.wanted, measure),
+            cell: bound.cell,
+        };
+        self.best = Some(self.best.map_or(bid, |best| best.min(bid)));
+        bid == bound
     }
 }
