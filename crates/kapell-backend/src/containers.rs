@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kapell_core::exec::Size;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A container to be made.
@@ -97,15 +98,23 @@ pub struct Exec {
     pub args: Vec<String>,
     /// Besides the environment of the container's process.
     pub env: Vec<(String, String)>,
+    /// It is to have a terminal that is so large.
+    pub terminal: Option<Size>,
 }
+
+/// How a program ends that runs beside those of a container.
+pub type Ended = Pin<Box<dyn Future<Output = Result<Exit, Error>> + Send>>;
 
 /// A program that runs beside those of a container.
 pub struct Session {
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
+    /// Nothing comes of it if it has a terminal.
     pub stderr: Box<dyn AsyncRead + Send + Unpin>,
+    /// Says how large its terminal is, if it has one.
+    pub resize: Option<Box<dyn Fn(Size) + Send + Sync>>,
     /// How it ends. Whoever drops this kills it.
-    pub ended: Pin<Box<dyn Future<Output = Result<Exit, Error>> + Send>>,
+    pub ended: Ended,
 }
 
 impl fmt::Debug for Session {
@@ -158,6 +167,9 @@ pub struct Exit {
 /// Why a container or a process is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A program that somebody wants beside others never ran: it is not there.
+    #[error("{0}")]
+    Absent(String),
     /// It never ran: no such program, not executable, no such directory, no such user, no such image.
     #[error("{0}")]
     Unstartable(String),

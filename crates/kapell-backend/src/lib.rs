@@ -14,6 +14,7 @@ pub mod supervisor;
 
 mod descendants;
 mod spawn;
+mod terminal;
 #[cfg(test)]
 mod testing;
 mod wait;

@@ -29,8 +29,12 @@ pub fn read(dir: &Path, file: &str, owner: Option<u32>, limit: u64) -> io::Resul
         let text = format!("it belongs to user {}, not to the task's user {owner}", about.uid());
         return Err(io::Error::other(text));
     }
+    first_bytes(&found, limit)
+}
+
+/// The first `limit` bytes of the very file that was looked at, whatever its name stands for by now.
+pub(crate) fn first_bytes(found: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // The very file that was looked at, whatever its name stands for by now.
     File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?
         .take(limit)
         .read_to_end(&mut bytes)?;

@@ -2,9 +2,31 @@
 //!
 //! A frame is one byte for what it is and four for its length (big-endian), then its bytes.
 
+use serde::{Deserialize, Serialize};
+
 const HEAD: usize = 5;
 /// The longest frame. What claims to be longer is no frame.
 pub const LONGEST: usize = 1 << 20;
+
+/// How large a terminal is, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    pub rows: u16,
+    pub cols: u16,
+}
+
+impl Size {
+    /// As a frame has it.
+    pub const fn to_bytes(self) -> [u8; 4] {
+        let ([a, b], [c, d]) = (self.rows.to_be_bytes(), self.cols.to_be_bytes());
+        [a, b, c, d]
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let [a, b, c, d] = *<&[u8; 4]>::try_from(bytes).ok()?;
+        Some(Self { rows: u16::from_be_bytes([a, b]), cols: u16::from_be_bytes([c, d]) })
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -12,14 +34,18 @@ pub enum Kind {
     Start,
     /// For its standard input; nothing is its end.
     Input,
+    /// What it writes. Nothing says that the way is still open.
     Out,
     Err,
     /// How it ended, in JSON. The last frame.
     End,
+    /// How large its terminal is now: a [`Size`].
+    Resize,
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] = [Self::Start, Self::Input, Self::Out, Self::Err, Self::End];
+    pub const ALL: [Self; 6] =
+        [Self::Start, Self::Input, Self::Out, Self::Err, Self::End, Self::Resize];
 
     pub const fn to_byte(self) -> u8 {
         match self {
@@ -28,6 +54,7 @@ impl Kind {
             Self::Out => 3,
             Self::Err => 4,
             Self::End => 5,
+            Self::Resize => 6,
         }
     }
 }
@@ -87,6 +114,16 @@ mod tests {
                 }
             }
             assert_eq!(seen, frames);
+        }
+    }
+
+    #[test]
+    fn sizes_come_back_and_nothing_else_is_one() {
+        let size = Size { rows: 258, cols: 3 };
+        assert_eq!(size.to_bytes(), [1, 2, 0, 3]);
+        assert_eq!(Size::from_bytes(&size.to_bytes()), Some(size));
+        for bytes in [&b""[..], &[1, 2, 3], &[1, 2, 3, 4, 5]] {
+            assert_eq!(Size::from_bytes(bytes), None);
         }
     }
 

@@ -76,7 +76,8 @@ fn begin(dir: &[u8]) -> Result<(Container<'static>, File), Failure> {
     sys::do_not_block(&err);
     // Of a container that begins with this program there can be none yet.
     let ooms_before = spec.oom.filter(|_| !spec.whole).map_or(0, group::out_of_memory);
-    let inherited = Inherited { output: Some((out_end, err_end)), umask, pids: Some(pids) };
+    let inherited =
+        Inherited { output: Some((out_end, err_end)), umask, pids: Some(pids), terminal: false };
     let program = start::start(&spec, inherited).inspect_err(|failure| {
         record::write(&exit, End::NeverRan(*failure), Flags::default(), b"");
     })?;

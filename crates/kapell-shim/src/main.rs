@@ -6,7 +6,7 @@
 //! `docs/decisions/0007-shim.md` tells more.
 //!
 //! `kapell-shim exec DIR CONTROL` runs a program beside that process, for as long as whoever has the other end of
-//! the socket CONTROL wants it. It has our standard streams.
+//! the socket CONTROL wants it. It has our standard streams; with `exec-terminal` these are a terminal, and its own.
 //!
 //! Lesser uses: `kapell-shim pause` is the first process of a container that has none of its own,
 //! `kapell-shim launch FILE` starts a container by `runc`, and `kapell-shim end-user UID` kills all that
@@ -43,7 +43,8 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
         2 if argument(1) == b"pause" => return pause::run(),
         3 if argument(1) == b"launch" => return launch::run(argument(2)),
         3 if argument(1) == b"end-user" => return end_user(argument(2)),
-        4 if argument(1) == b"exec" => return exec(argument(2), argument(3)),
+        4 if argument(1) == b"exec" => return exec(argument(2), argument(3), false),
+        4 if argument(1) == b"exec-terminal" => return exec(argument(2), argument(3), true),
         4 => {}
         _ => return 2,
     }
@@ -61,12 +62,12 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
 }
 
 #[expect(unsafe_code, reason = "takes a descriptor that was inherited")]
-fn exec(dir: &[u8], control: &[u8]) -> c_int {
+fn exec(dir: &[u8], control: &[u8], terminal: bool) -> c_int {
     let Some(Ok(control)) = number::parse(control).map(c_int::try_from) else { return 2 };
     sys::keep_only(control, control);
     // SAFETY: nobody else in this process knows of it, and `keep_only` has left it open.
     let control = unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(control) };
-    exec::run(dir, &control)
+    exec::run(dir, &control, terminal)
 }
 
 fn end_user(uid: &[u8]) -> c_int {

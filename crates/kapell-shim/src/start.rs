@@ -16,6 +16,8 @@ pub(crate) struct Inherited {
     pub(crate) output: Option<(OwnedFd, OwnedFd)>,
     pub(crate) umask: u32,
     pub(crate) pids: Option<File>,
+    /// Our own streams are a terminal, which is its own from then on.
+    pub(crate) terminal: bool,
 }
 
 /// Returns when the program was executed, with its number.
@@ -50,6 +52,9 @@ fn become_program(spec: &Spec<'_>, inherited: &Inherited, shim: i32) -> Failure 
     let failed = |stage: Stage| move |errno| Failure { stage, errno };
     let prepare = || {
         sys::new_session();
+        if inherited.terminal {
+            sys::take_terminal(spec.user).map_err(failed(Stage::Pipes))?;
+        }
         // Written before anything runs, so that whoever has to clear up behind a killed shim knows it.
         let mut line = Vec::new();
         number::push(&mut line, u64::from(sys::own_pid().unsigned_abs()), 0);

@@ -69,6 +69,16 @@ pub(crate) fn new_session() {
     unsafe { libc::setsid() };
 }
 
+/// Makes the terminal that is our standard input that of our session, and gives it to its user.
+pub(crate) fn take_terminal(user: Option<(u32, u32)>) -> Result<(), i32> {
+    // SAFETY: numbers only.
+    unsafe {
+        check(libc::ioctl(0, libc::TIOCSCTTY, 0))?;
+        let Some((uid, gid)) = user else { return Ok(()) };
+        check(libc::fchown(0, uid, gid)).map(drop)
+    }
+}
+
 pub(crate) fn change_dir(dir: &CStr) -> Result<(), i32> {
     // SAFETY: a text that ends with NUL.
     check(unsafe { libc::chdir(dir.as_ptr()) }).map(drop)

@@ -3,11 +3,13 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame};
-use kapell_core::exec::{Decoder, Kind, encode};
+use kapell_core::exec::{Decoder, Kind, Size, encode};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::call::{self, Call, Failure};
 use super::routes::path;
@@ -17,6 +19,9 @@ use crate::v1::{ExecEnd, ExecWanted};
 
 /// So many pieces of input may be on their way.
 const PIECES: usize = 4;
+
+/// A cell says something more often, if only that it is there.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// The body of a request that is written while it is answered.
 #[derive(Debug)]
@@ -47,6 +52,11 @@ impl Input {
     pub async fn send(&self, bytes: &[u8]) -> bool {
         self.0.send(encode(Kind::Input, bytes).into()).await.is_ok()
     }
+
+    /// Says how large its terminal is now.
+    pub async fn resize(&self, size: Size) -> bool {
+        self.0.send(encode(Kind::Resize, &size.to_bytes()).into()).await.is_ok()
+    }
 }
 
 /// A program in a container.
@@ -66,7 +76,7 @@ pub enum Told {
 }
 
 impl Exec {
-    /// What it writes and how it ends; none if that cannot be known.
+    /// What it writes and how it ends; none if that cannot be known. Nothing is lost if this is dropped while it waits.
     pub async fn next(&mut self) -> Result<Option<Told>, Error> {
         loop {
             let frame = self.decoder.next_frame().map_err(|error| self.source.garbled(&error))?;
@@ -80,12 +90,17 @@ impl Exec {
                         .map(Some)
                         .map_err(|error| self.source.garbled(&error));
                 }
-                Some((Kind::Start | Kind::Input, _)) => {
+                Some((Kind::Start | Kind::Input | Kind::Resize, _)) => {
                     return Err(self.source.garbled(&"it sends what is ours to send"));
                 }
-                None => match self.source.chunk().await? {
-                    Some(bytes) => self.decoder.push(&bytes),
-                    None => return Ok(None),
+                None => match timeout(SILENCE, self.source.chunk()).await {
+                    Ok(Ok(Some(bytes))) => self.decoder.push(&bytes),
+                    Ok(Ok(None)) => return Ok(None),
+                    Ok(Err(error)) => return Err(error),
+                    Err(_) => {
+                        let what = format!("it has said nothing for {SILENCE:?}");
+                        return Err(self.source.garbled(&what));
+                    }
                 },
             }
         }

@@ -11,6 +11,7 @@ use kapell_core::board::{
     ActualLrp, CellId, CellPresence, CellState, DesiredLrp, Domain, EnvVar, Event, InstanceGuid,
     LrpKey, NetInfo, Task, TaskDefinition, TaskGuid,
 };
+use kapell_core::exec::Size;
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
 use serde::{Deserialize, Serialize};
@@ -305,6 +306,9 @@ pub struct ExecWanted {
     /// Besides the environment of the container's process.
     #[serde(default)]
     pub env: Vec<EnvVar>,
+    /// It is to have a terminal that is so large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<Size>,
 }
 
 /// How it ended: the last frame of the answer to `POST …/exec`.

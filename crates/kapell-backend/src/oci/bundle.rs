@@ -87,7 +87,10 @@ impl Bundle<'_> {
         let namespaces =
             ["pid", "ipc", "uts", "mount", "cgroup"].map(|kind| json!({ "type": kind }));
         let user = json!({ "type": "user", "path": self.user_namespace });
-        let namespaces: Vec<Value> = namespaces.into_iter().chain([user]).collect();
+        // The one that whoever starts it is in already. Those who come later are not.
+        let network = json!({ "type": "network", "path": "/proc/self/ns/net" });
+        let network = Some(network).filter(|_| !self.host_network);
+        let namespaces: Vec<Value> = namespaces.into_iter().chain([user]).chain(network).collect();
         json!({
             "ociVersion": "1.0.2",
             "process": self.program.process(),

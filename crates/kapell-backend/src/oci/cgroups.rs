@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::containers::Error;
+use crate::process::groups::mounted;
 use crate::process::trouble;
 
 /// How long the kernel may take to notice that a group is empty.
@@ -20,7 +21,8 @@ pub(super) struct Hierarchies(Vec<PathBuf>);
 impl Hierarchies {
     pub(super) fn find() -> Self {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        Self(mounts.lines().filter_map(mounted).collect())
+        let roots = mounts.lines().filter_map(mounted).map(|mounted| mounted.root);
+        Self(roots.filter(|root| root.is_dir()).collect())
     }
 
     /// Makes a group everywhere, so that nobody removes the one that it is in while `runc` makes others in it.
@@ -83,12 +85,4 @@ impl Hierarchies {
     fn dirs(&self, group: &str) -> Vec<PathBuf> {
         self.0.iter().map(|root| root.join(group.trim_start_matches('/'))).collect()
     }
-}
-
-/// From a line of `mountinfo`.
-fn mounted(line: &str) -> Option<PathBuf> {
-    let (place, about) = line.split_once(" - ")?;
-    let is_one = matches!(about.split(' ').next()?, "cgroup" | "cgroup2");
-    let root = Path::new(place.split(' ').nth(4)?);
-    (is_one && root.is_dir()).then(|| root.to_owned())
 }

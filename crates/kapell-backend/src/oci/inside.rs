@@ -1,7 +1,7 @@
 //! Files of a container, seen from outside. Nothing that a container does to its files leads out of them.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -10,6 +10,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
 use super::slot::Ids;
+use crate::own_file;
 
 /// A directory in a container, whatever its name stands for by now.
 #[derive(Debug)]
@@ -46,12 +47,7 @@ impl Inside {
             let text = format!("it belongs to user {}, who is not of the container", about.uid());
             return Err(io::Error::other(text));
         }
-        let mut bytes = Vec::new();
-        // The very file that was looked at.
-        File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?
-            .take(limit)
-            .read_to_end(&mut bytes)?;
-        Ok(bytes)
+        own_file::first_bytes(&found, limit)
     }
 }
 

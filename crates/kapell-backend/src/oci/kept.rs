@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::bundle::{Bundle, CAPABILITIES, PAUSE, Program};
 use super::inside::Inside;
 use super::launch_file::LaunchFile;
@@ -19,7 +21,7 @@ use crate::containers::{Error, Limits, Process, User};
 use crate::image::Image;
 use crate::process::groups::Groups;
 use crate::process::place::Launch;
-use crate::process::spec_file::{CONTAINER_MARK, PROCESS_MARK};
+use crate::process::spec_file::{CONTAINER_MARK, PROCESS_MARK, check_variable};
 
 /// The first process of a container that has several, which nobody but us can name so.
 pub(super) const INIT: &str = ".init";
@@ -77,35 +79,51 @@ impl Kept {
             let text = "its container has ended and runs nothing any more".to_owned();
             return Err(Error::Unstartable(text));
         }
-        let group = if is_first || !groups.enforced().pids {
-            None
-        } else {
-            groups.make_below(&self.guid, &process.name)?
-        };
-        let (launcher, args, pid_file) = if is_first {
-            // There may have been another first process, which has ended.
-            self.place.reset(self.record.ids)?;
-            self.write_bundle(&program)?;
-            let launch = self.place.file("launch").display().to_string();
-            (self.shim.clone(), vec!["launch".to_owned(), launch], self.place.file("init"))
-        } else {
-            let order = self.place.file(&format!("{}.json", process.name));
-            let text = program.process().to_string();
-            self.place.write(&format!("{}.json", process.name), text.as_bytes())?;
-            let pid_file = self.place.file(&format!("{}.pid", process.name));
-            let mut args = self.runc_arguments(&process.name, "exec", &pid_file);
-            if group.is_some() {
-                args.extend(["--cgroup".to_owned(), below(&process.name)]);
-            }
-            args.extend(["--process".to_owned(), order.display().to_string(), ID.to_owned()]);
-            (self.runc.clone(), args, pid_file)
-        };
+        if !is_first {
+            return self.launch_beside(&process.name, &program.process(), None, groups);
+        }
+        // There may have been another first process, which has ended.
+        self.place.reset(self.record.ids)?;
+        self.write_bundle(&program)?;
+        let launch = self.place.file("launch").display().to_string();
         Ok(Launch {
-            launcher: launcher.display().to_string(),
+            launcher: self.shim.display().to_string(),
+            args: vec!["launch".to_owned(), launch],
+            env: vec![("PATH".to_owned(), PATH.to_owned())],
+            pid_file: self.place.file("init"),
+            whole: true,
+            group: None,
+        })
+    }
+
+    /// How to start a program in a container that runs. Its terminal, if it is to have one, is left with the socket
+    /// `console`. Blocks.
+    pub(super) fn launch_beside(
+        &self,
+        name: &str,
+        process: &Value,
+        console: Option<&str>,
+        groups: &Groups,
+    ) -> Result<Launch, Error> {
+        let group =
+            if groups.enforced().pids { groups.make_below(&self.guid, name)? } else { None };
+        let (order, pid_file) = (format!("{name}.json"), self.place.file(&format!("{name}.pid")));
+        self.place.write(&order, process.to_string().as_bytes())?;
+        let mut args = self.runc_arguments(name, "exec", &pid_file);
+        if group.is_some() {
+            args.extend(["--cgroup".to_owned(), below(name)]);
+        }
+        args.extend(
+            console.into_iter().flat_map(|at| ["--console-socket".to_owned(), at.to_owned()]),
+        );
+        let order = self.place.file(&order).display().to_string();
+        args.extend(["--process".to_owned(), order, ID.to_owned()]);
+        Ok(Launch {
+            launcher: self.runc.display().to_string(),
             args,
             env: vec![("PATH".to_owned(), PATH.to_owned())],
             pid_file,
-            whole: is_first,
+            whole: false,
             group,
         })
     }
@@ -275,10 +293,7 @@ fn environment(
     let mut all: BTreeMap<&str, &str> = BTreeMap::from([("PATH", PATH), ("HOME", home)]);
     all.extend(image.iter().filter_map(|variable| variable.split_once('=')));
     for (name, value) in &process.env {
-        if name.is_empty() || name.contains('=') {
-            let text = format!("`{name}` is no name for an environment variable");
-            return Err(Error::Unstartable(text));
-        }
+        check_variable(name)?;
         all.insert(name, value);
     }
     all.insert(CONTAINER_MARK, guid);

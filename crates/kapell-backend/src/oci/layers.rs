@@ -2,13 +2,15 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use nix::fcntl::{OFlag, open, openat, readlinkat};
 use nix::sys::stat::Mode;
+
+use crate::own_file;
 
 /// As the kernel follows them.
 const MOST_LINKS: usize = 40;
@@ -64,14 +66,10 @@ impl Layers<'_> {
 
     /// The first `limit` bytes of a plain file; nothing if it is not there.
     pub(super) fn read(self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        if let Some(entry) = self.find(Path::new(path))?
-            && entry.about.is_file()
-        {
-            // The very file that was looked at.
-            File::open(own(&entry.file))?.take(limit).read_to_end(&mut bytes)?;
+        match self.find(Path::new(path))? {
+            Some(entry) if entry.about.is_file() => own_file::first_bytes(&entry.file, limit),
+            Some(_) | None => Ok(Vec::new()),
         }
-        Ok(bytes)
     }
 }
 

@@ -3,6 +3,7 @@
 //! `docs/decisions/0010-oci.md` tells why it is as it is. Logs, exit status and all that outlives the agent are
 //! those of `process`: there a program is started by its shim, here the shim starts a launcher that does.
 
+mod beside;
 mod bundle;
 mod cgroups;
 mod inside;
@@ -32,19 +33,24 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kapell_core::causes::chain;
 use nix::unistd::geteuid;
 
+use self::beside::Beside;
 use self::cgroups::Hierarchies;
 use self::kept::{INIT, Kept};
 use self::network::Wires;
 use self::place::Place;
 use self::realm::Claim;
+use self::record::Record;
 use self::rootfs::Rootfs;
 use self::rules::Published;
 pub use self::settings::{Network, Settings};
 use self::shared::{Known, Shared};
 use self::slot::{Realm, SLOTS, Slot};
-use crate::containers::{Containers, Enforced, Error, Exit, Found, Output, Process, Spec, User};
+use crate::containers::{
+    Containers, Enforced, Error, Exec, Exit, Found, Limits, Output, Process, Session, Spec, User,
+};
 use crate::image::{Image, ImageId, Images};
 use crate::process::{ProcessContainers, blocking, check_name};
 use crate::{image, own_file};
@@ -109,26 +115,16 @@ impl OciContainers {
         };
         let plain = Spec { rootfs: None, user: User::Same, ports: Vec::new(), ..spec };
         self.inner.create(plain).await?;
-        let home = self.inner.place().home(&guid);
-        let kept = Kept {
-            guid: guid.clone(),
-            place: Place::new(home.dir()),
-            shim: self.inner.place().shim().to_owned(),
-            runc: self.shared.runc.clone(),
-            cgroup: self.inner.place().groups().path(&guid),
-            limits,
-            wire: self.shared.wires.is_some().then_some((self.shared.realm, slot)),
-            record: record::Record {
-                slot,
-                ids: slot.ids(self.shared.realm),
-                sole,
-                dir: String::new(),
-                ports,
-                user,
-                rootfs: rootfs(&image),
-            },
-            image: Some(image),
+        let record = Record {
+            slot,
+            ids: slot.ids(self.shared.realm),
+            sole,
+            dir: String::new(),
+            ports,
+            user,
+            rootfs: rootfs(&image),
         };
+        let kept = self.kept(&guid, limits, record, Some(image));
         let shared = Arc::clone(&self.shared);
         let kept = blocking(move || {
             let kept = kept.prepare()?;
@@ -177,22 +173,26 @@ impl OciContainers {
 
     /// What is kept of a container that an earlier agent has made; None if it was never done.
     async fn keep(&self, guid: &str) -> Option<Kept> {
-        let place = Place::new(self.inner.place().home(guid).dir());
-        let record = place.record()?;
+        let record = Place::new(self.inner.place().home(guid).dir()).record()?;
         let limits = self.inner.place().find(guid).ok()?.about.limits;
         // A container that runs goes on without it, and one that has ended needs none.
         let image = self.images.hold(&ImageId::new(record.rootfs.image.clone())).await.ok();
-        Some(Kept {
+        Some(self.kept(guid, limits, record, image))
+    }
+
+    fn kept(&self, guid: &str, limits: Limits, record: Record, image: Option<Image>) -> Kept {
+        let place = self.inner.place();
+        Kept {
             guid: guid.to_owned(),
-            place,
-            shim: self.inner.place().shim().to_owned(),
+            place: Place::new(place.home(guid).dir()),
+            shim: place.shim().to_owned(),
             runc: self.shared.runc.clone(),
-            cgroup: self.inner.place().groups().path(guid),
+            cgroup: place.groups().path(guid),
             limits,
             wire: self.shared.wires.is_some().then_some((self.shared.realm, record.slot)),
             record,
             image,
-        })
+        }
     }
 }
 
@@ -248,6 +248,11 @@ impl Containers for OciContainers {
         check_name("a process", &process.name)?;
         let kept = self.find(guid)?;
         self.start(&kept, process).await
+    }
+
+    async fn exec(&self, guid: &str, exec: Exec) -> Result<Session, Error> {
+        let (kept, place) = (self.find(guid)?, Arc::clone(self.inner.place()));
+        self.inner.exec_by(guid, exec, Some(Arc::new(Beside { kept, place }))).await
     }
 
     async fn ended(&self, guid: &str, process: &str) -> Result<Exit, Error> {
@@ -337,11 +342,5 @@ fn rootfs(image: &Image) -> Rootfs {
 }
 
 fn no_image(url: &str, error: &image::Error) -> Error {
-    let mut text = format!("rootfs `{url}`: {error}");
-    let mut cause = std::error::Error::source(error);
-    while let Some(each) = cause {
-        text += &format!(": {each}");
-        cause = each.source();
-    }
-    Error::Unstartable(text)
+    Error::Unstartable(format!("rootfs `{url}`: {}", chain(error)))
 }

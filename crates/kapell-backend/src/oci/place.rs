@@ -18,13 +18,16 @@ use super::users::Account;
 use crate::containers::Error;
 use crate::process::trouble;
 
+/// Its name in the home of its container.
+pub(super) const DIR: &str = "oci";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place(PathBuf);
 
 impl Place {
     /// In the home of its container.
     pub(super) fn new(home: &Path) -> Self {
-        Self(home.join("oci"))
+        Self(home.join(DIR))
     }
 
     pub(super) fn dir(&self) -> &Path {

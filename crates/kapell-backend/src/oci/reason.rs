@@ -9,6 +9,14 @@ use serde_json::Value;
 /// What our launcher writes if it did not come so far as to execute `runc`.
 const LAUNCHER: &str = "kapell-launch ";
 
+const NOT_FOUND: &str = "was not found in PATH";
+const NOT_THERE: &str = "is not there, or its interpreter is not";
+
+/// Whether these are our words for a program that is not there.
+pub(super) fn is_absence(words: &str) -> bool {
+    words.starts_with('`') && (words.ends_with(NOT_FOUND) || words.ends_with(NOT_THERE))
+}
+
 /// None if neither `runc` nor the launcher has said anything.
 pub(super) fn read(log: &Path, launcher: &Path) -> Option<String> {
     if let Ok(text) = fs::read_to_string(launcher) {
@@ -54,10 +62,8 @@ fn about_program(said: &str) -> Option<String> {
     };
     let why = why.strip_prefix(&format!("stat {program}: ")).unwrap_or(why);
     Some(match why {
-        "executable file not found in $PATH" => format!("`{program}` was not found in PATH"),
-        "no such file or directory" => {
-            format!("`{program}` is not there, or its interpreter is not")
-        }
+        "executable file not found in $PATH" => format!("`{program}` {NOT_FOUND}"),
+        "no such file or directory" => format!("`{program}` {NOT_THERE}"),
         "permission denied" => format!("`{program}` may not be executed"),
         "is a directory" => format!("`{program}` is a directory"),
         "exec format error" => {

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use kapell_core::causes::chain;
+
 use super::spec_file::Header;
-use super::trouble::{self, Failure, Stage};
+use super::trouble::{Failure, Stage};
 use super::words;
 use crate::containers::Exit;
 
@@ -37,7 +39,7 @@ pub(crate) fn parse(bytes: &[u8], home: &Path, header: &Header) -> Option<Exit> 
         3 => {
             let words = exit.last_words.clone();
             let failure = Failure { stage: Stage::from_byte(stage)?, errno: value, words };
-            let text = trouble::whole(&failure.to_error(home, header));
+            let text = chain(&failure.to_error(home, header));
             Some(Exit { trouble: Some(text), ..exit })
         }
         KILLED => Some(Exit { trouble: Some(SHIM_KILLED.to_owned()), ..exit }),

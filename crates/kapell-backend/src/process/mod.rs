@@ -5,8 +5,9 @@
 
 mod about_file;
 mod answer;
+mod console;
 pub(crate) mod container;
-mod exec;
+pub(crate) mod exec;
 mod exit_file;
 pub(crate) mod groups;
 pub(crate) mod home;
@@ -35,6 +36,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use self::answer::Answer;
+use self::exec::Launcher;
 use self::place::{Launch, Place, Started};
 use crate::containers::{Containers, Enforced, Error, Exec, Exit, Found, Process, Session, Spec};
 use crate::own_file;
@@ -49,7 +51,7 @@ pub struct ProcessContainers {
     place: Arc<Place>,
     makers: Semaphore,
     /// Wait for the shims of what runs beside the processes of containers.
-    burials: Mutex<JoinSet<()>>,
+    burials: Arc<Mutex<JoinSet<()>>>,
     /// Held as long as we are.
     _lock: File,
 }
@@ -65,7 +67,7 @@ impl ProcessContainers {
         }
         let lock = lock::take(&dir)?;
         let place = Arc::new(Place::open(&dir, containers, &programs)?);
-        Ok(Self { place, makers: Semaphore::new(MAKERS), burials: Mutex::default(), _lock: lock })
+        Ok(Self { place, makers: Semaphore::new(MAKERS), burials: Arc::default(), _lock: lock })
     }
 
     pub(crate) fn place(&self) -> &Arc<Place> {
@@ -110,6 +112,35 @@ impl ProcessContainers {
         .await;
         Err(error)
     }
+
+    /// As [`Containers::exec`]; if there is a launcher, that starts the program.
+    pub(crate) async fn exec_by(
+        &self,
+        guid: &str,
+        exec: Exec,
+        by: Option<Arc<dyn Launcher>>,
+    ) -> Result<Session, Error> {
+        let container = self.place.find(guid)?;
+        let mut started = {
+            let _turn = self.makers.acquire().await.map_err(|_| cut_short())?;
+            let (place, burials) = (Arc::clone(&self.place), Arc::clone(&self.burials));
+            let by = by.clone();
+            blocking(move || {
+                let (started, burial) = place.exec(&container, &exec, by.as_deref())?;
+                // Here: whoever asked for it may be gone.
+                let mut burials = burials.lock().unwrap_or_else(PoisonError::into_inner);
+                while burials.try_join_next().is_some() {}
+                burials.spawn(burial.wait());
+                Ok(started)
+            })
+            .await?
+        };
+        let (name, _until_told) = (started.name.clone(), started.settled.take());
+        match (started.session().await, by) {
+            (Err(error), Some(by)) => blocking(move || Err(by.why_not(&name, error))).await,
+            (told, _) => told,
+        }
+    }
 }
 
 #[async_trait]
@@ -145,16 +176,7 @@ impl Containers for ProcessContainers {
     }
 
     async fn exec(&self, guid: &str, exec: Exec) -> Result<Session, Error> {
-        let container = self.place.find(guid)?;
-        let _turn = self.makers.acquire().await.map_err(|_| cut_short())?;
-        let place = Arc::clone(&self.place);
-        let mut started = blocking(move || place.exec(&container, &exec)).await?;
-        if let Some(burial) = started.burial.take() {
-            let mut burials = self.burials.lock().unwrap_or_else(PoisonError::into_inner);
-            while burials.try_join_next().is_some() {}
-            burials.spawn(burial.wait());
-        }
-        started.session().await
+        self.exec_by(guid, exec, None).await
     }
 
     async fn ended(&self, guid: &str, process: &str) -> Result<Exit, Error> {

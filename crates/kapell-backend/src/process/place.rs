@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
@@ -124,7 +125,10 @@ impl Place {
         };
         let text = match launch {
             None => self.order(of, &inside, process, logs.as_deref())?,
-            Some(launch) => self.launch_order(of, process, logs.as_deref(), launch)?,
+            Some(launch) => {
+                let program = (process.name.as_str(), process.stop_grace);
+                self.launch_order(of, program, logs.as_deref(), launch)?
+            }
         };
         let home = of.home.run(&process.name);
         let lock = home.make(&text)?;
@@ -183,10 +187,11 @@ impl Place {
         order.encode()
     }
 
-    fn launch_order(
+    /// For a program with this name and grace time.
+    pub(super) fn launch_order(
         &self,
         of: &Container,
-        process: &Process,
+        (name, stop_grace): (&str, Duration),
         logs: Option<&Path>,
         launch: &Launch,
     ) -> Result<Vec<u8>, Error> {
@@ -195,7 +200,7 @@ impl Place {
         let order = Order {
             boot: &self.boot,
             guid: &of.guid,
-            name: &process.name,
+            name,
             program: &launch.launcher,
             args: &launch.args,
             env: &launch.env,
@@ -204,7 +209,7 @@ impl Place {
             own_user: false,
             whole: launch.whole,
             own_group: launch.group.is_some(),
-            stop_grace: process.stop_grace,
+            stop_grace,
             logs,
             log_bytes: about.log_bytes,
             log_rate: about.log_rate,

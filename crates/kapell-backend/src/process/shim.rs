@@ -86,18 +86,20 @@ pub(crate) fn end_user(program: &Path, uid: u32) -> Result<(), Error> {
     }
 }
 
-/// Starts a shim for a program beside the process with this directory, which has these standard streams.
+/// Starts a shim for a program beside the process with this directory, which has these standard streams: a
+/// `terminal` is its own then.
 pub(crate) fn spawn_exec(
     program: &Path,
     home: &Path,
     control: &UnixStream,
     streams: &[OwnedFd; 3],
+    terminal: bool,
 ) -> Result<Pid, Error> {
     let started = || {
         let control = control.as_raw_fd();
         let arguments = [
             c"kapell-shim".to_owned(),
-            c"exec".to_owned(),
+            if terminal { c"exec-terminal" } else { c"exec" }.to_owned(),
             CString::new(home.as_os_str().as_bytes())?,
             CString::new(control.to_string())?,
         ];

@@ -68,6 +68,7 @@ pub(crate) fn beside(spec: &[u8], exec: &Exec) -> Option<Result<Vec<u8>, Error>>
     let env: Vec<&OsStr> =
         inherited.into_iter().chain(own.iter().map(OsString::as_os_str)).collect();
     let write = || {
+        exec.env.iter().try_for_each(|(name, _)| check_variable(name))?;
         let mut order = Texts::default();
         for text in fixed {
             order.push("the program", text)?;
@@ -79,6 +80,15 @@ pub(crate) fn beside(spec: &[u8], exec: &Exec) -> Option<Result<Vec<u8>, Error>>
         Ok(order.0)
     };
     Some(write())
+}
+
+/// Refuses what is no name for an environment variable.
+pub(crate) fn check_variable(name: &str) -> Result<(), Error> {
+    if name.is_empty() || name.contains('=') {
+        let text = format!("`{name}` is no name for an environment variable");
+        return Err(Error::Unstartable(text));
+    }
+    Ok(())
 }
 
 /// How many texts stand before the lists, and where the program and those stand that are about one process only:
@@ -164,10 +174,7 @@ impl Order<'_> {
     fn environment(&self) -> Result<BTreeMap<&str, &str>, Error> {
         let mut all = BTreeMap::new();
         for (name, value) in self.env {
-            if name.is_empty() || name.contains('=') {
-                let text = format!("`{name}` is no name for an environment variable");
-                return Err(Error::Unstartable(text));
-            }
+            check_variable(name)?;
             all.insert(name.as_str(), value.as_str());
         }
         all.insert(CONTAINER_MARK, self.guid);

@@ -125,14 +125,3 @@ pub(crate) fn io(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> Error + u
     let what = format!("cannot {verb} `{}`", path.display());
     |source| Error::Io { what, source }
 }
-
-/// With all its causes, in one line.
-pub(crate) fn whole(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(each) = cause {
-        text += &format!(": {each}");
-        cause = each.source();
-    }
-    text
-}

@@ -5,6 +5,7 @@
 
 pub(crate) mod cells;
 pub(crate) mod ends;
+pub(crate) mod execs;
 pub(crate) mod files;
 pub(crate) mod limits;
 pub(crate) mod output;
@@ -38,6 +39,17 @@ macro_rules! conformance {
             files::what_is_put_is_the_users_own,
             files::what_it_leaves_can_be_read,
             files::no_link_is_followed,
+            execs::it_has_its_streams_and_its_own_exit_code,
+            execs::it_has_the_user_the_directory_and_the_environment_of_the_process,
+            execs::it_is_in_the_namespaces_and_the_groups_of_the_process,
+            execs::what_cannot_run_is_told_and_leaves_nothing,
+            execs::whoever_goes_away_ends_it_and_all_that_it_began,
+            execs::it_ends_with_its_container,
+            execs::it_ends_with_the_sole_process,
+            execs::it_runs_beside_one_of_several,
+            execs::what_a_killed_agent_left_is_in_nobodys_way,
+            execs::a_terminal_is_its_own_and_has_a_size,
+            execs::job_control_works_on_a_terminal,
             output::streams_are_kept_apart_and_byte_for_byte,
             output::dropped_output_leaves_only_last_words,
             output::output_above_its_rate_is_dropped_and_told,

@@ -194,7 +194,9 @@ pub(super) struct Slots {
 /// Whether an answer goes on for as long as somebody reads.
 fn streams(uri: &Uri) -> bool {
     let path = uri.path();
-    path == "/v1/events" || (path.starts_with("/v1/logs/") && follows(uri))
+    path == "/v1/events"
+        || path.ends_with("/exec")
+        || (path.starts_with("/v1/logs/") && follows(uri))
 }
 
 fn follows(uri: &Uri) -> bool {

@@ -13,6 +13,7 @@ mod desk;
 mod dial;
 mod door;
 mod forward;
+mod frames;
 mod front;
 mod place;
 mod query;
@@ -192,6 +193,8 @@ struct Limits {
     connections: usize,
     /// Of those, how many may be streams, which last for as long as somebody reads.
     streams: usize,
+    /// So many programs run beside those of containers, on a cell.
+    execs: usize,
     forwards: usize,
     /// From the first to the last byte of a request's head, and between two requests.
     head: Duration,
@@ -210,6 +213,7 @@ struct Limits {
 const LIMITS: Limits = Limits {
     connections: 512,
     streams: 256,
+    execs: 64,
     forwards: 256,
     head: Duration::from_secs(5),
     head_bytes: 32 * 1024,
@@ -230,5 +234,13 @@ async fn bind_host(listen: Listen, face: Arc<dyn Face>, limits: Limits) -> Resul
 
 /// Opens the listener of a cell.
 pub(crate) async fn bind_cell(listen: Listen, cell: Arc<dyn Rep>) -> Result<Server, Error> {
-    Server::start(listen, LIMITS, Shows::Data, |tools| Arc::new(CellSite::new(cell, tools))).await
+    bind_cell_within(listen, cell, LIMITS).await
+}
+
+async fn bind_cell_within(
+    listen: Listen,
+    cell: Arc<dyn Rep>,
+    limits: Limits,
+) -> Result<Server, Error> {
+    Server::start(listen, limits, Shows::Data, |tools| Arc::new(CellSite::new(cell, tools))).await
 }

@@ -47,6 +47,7 @@ pub(super) struct Tools {
     peers: Option<Peers>,
     pub(super) limits: Limits,
     streams: Arc<Semaphore>,
+    execs: Arc<Semaphore>,
 }
 
 impl Tools {
@@ -60,6 +61,7 @@ impl Tools {
             peers: listen.peers.clone(),
             limits,
             streams: Arc::new(Semaphore::new(limits.streams)),
+            execs: Arc::new(Semaphore::new(limits.execs)),
         }
     }
 
@@ -82,6 +84,17 @@ impl Tools {
     /// A place for something that goes on for as long as somebody reads.
     pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, Box<Problem>> {
         Arc::clone(&self.streams).try_acquire_owned().map_err(|_| too_many_streams())
+    }
+
+    /// A place for a program that runs for as long as somebody wants it.
+    pub(super) fn exec(&self) -> Result<OwnedSemaphorePermit, Box<Problem>> {
+        Arc::clone(&self.execs).try_acquire_owned().map_err(|_| {
+            let text = format!(
+                "{} programs were started on this cell by `kapell exec` and run: end some of them",
+                self.limits.execs
+            );
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_programs", text).passing()
+        })
     }
 }
 

@@ -341,6 +341,12 @@ pub(crate) struct Exec {
     /// Pass on standard input
     #[arg(short, long)]
     pub(crate) interactive: bool,
+    /// Give it a terminal [default: if standard input and output are one]
+    #[arg(short, long, conflicts_with = "no_tty")]
+    pub(crate) tty: bool,
+    /// Give it no terminal
+    #[arg(short = 'T', long)]
+    pub(crate) no_tty: bool,
     /// An instance (web/0) or a task (task/GUID)
     #[arg(add = ArgValueCompleter::new(ids(Kind::Logs)))]
     pub(crate) of: Target,

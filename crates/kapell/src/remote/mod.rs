@@ -16,6 +16,7 @@ mod logs;
 mod lrp;
 mod lrp_run;
 mod plan;
+mod raw;
 mod reach;
 mod show;
 mod sign;
@@ -67,6 +68,7 @@ pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
     let resolved = Resolved::new(reach, &config.state_dir, |name| std::env::var_os(name))?;
     let has_token = resolved.token.is_some();
     let client = resolved.client(&Options::default())?;
+    let is_exec = matches!(command, Command::Exec(_));
     match crate::store::block_on(perform(command, &client)) {
         Ok(code) => Ok(code),
         Err(error) => {
@@ -74,7 +76,7 @@ pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
             if let Some(hint) = error.downcast_ref().and_then(|error| hint(error, has_token)) {
                 say(&format!("hint: {hint}\n"));
             }
-            Ok(FAILED)
+            Ok(if is_exec { exec::failed(&error) } else { FAILED })
         }
     }
 }

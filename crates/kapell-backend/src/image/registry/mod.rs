@@ -95,13 +95,7 @@ impl Registry {
         version: &str,
         wanted: Option<&Digest>,
     ) -> Result<Vec<u8>, Error> {
-        let mut tries = self.tries();
-        loop {
-            match self.manifest_once(version, wanted).await {
-                Err(error) if tries.again(&error).await => {}
-                done => return done,
-            }
-        }
+        self.tried(|| self.manifest_once(version, wanted)).await
     }
 
     async fn manifest_once(
@@ -125,13 +119,7 @@ impl Registry {
     }
 
     pub(super) async fn configuration(&self, wanted: &Descriptor) -> Result<Vec<u8>, Error> {
-        let mut tries = self.tries();
-        loop {
-            match self.configuration_once(wanted).await {
-                Err(error) if tries.again(&error).await => {}
-                done => return done,
-            }
-        }
+        self.tried(|| self.configuration_once(wanted)).await
     }
 
     async fn configuration_once(&self, wanted: &Descriptor) -> Result<Vec<u8>, Error> {
@@ -144,13 +132,7 @@ impl Registry {
 
     /// Fetches a layer into a file, checked and at its beginning.
     pub(super) async fn layer(&self, wanted: &Descriptor, temp: &Arc<Temp>) -> Result<File, Error> {
-        let mut tries = self.tries();
-        loop {
-            match self.layer_once(wanted, temp).await {
-                Err(error) if tries.again(&error).await => {}
-                done => return done,
-            }
-        }
+        self.tried(|| self.layer_once(wanted, temp)).await
     }
 
     async fn layer_once(&self, wanted: &Descriptor, temp: &Arc<Temp>) -> Result<File, Error> {
@@ -188,9 +170,19 @@ impl Registry {
         Err(Error::Status { place, doing: doing.to_owned(), status, hint })
     }
 
-    fn tries(&self) -> Tries {
+    /// Does it again, as often as may be, while it fails for what passes.
+    async fn tried<T, F>(&self, once: impl Fn() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         let limits = &self.http.settings.limits;
-        Tries { left: limits.tries, pause: limits.pause }
+        let mut tries = Tries { left: limits.tries, pause: limits.pause };
+        loop {
+            match once().await {
+                Err(error) if tries.again(&error).await => {}
+                done => return done,
+            }
+        }
     }
 }
 

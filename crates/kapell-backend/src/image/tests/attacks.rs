@@ -1,14 +1,14 @@
 use std::fs;
 use std::io::Read;
 
+use kapell_core::causes::chain;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-use super::lab::{
-    Lab, Parts, Tar, chain, gzip, is_root, limits, unpacked, unpacked_within, write_layout,
-};
+use super::lab::{Lab, Parts, Tar, gzip, limits, unpacked, unpacked_within, write_layout};
 use crate::image::budget::Budget;
 use crate::image::layer::unpack;
 use crate::image::{Digest, Error, Limits};
+use crate::testing::is_root;
 
 fn why_not(archive: Tar) -> String {
     let archive = archive.end();
@@ -17,7 +17,7 @@ fn why_not(archive: Tar) -> String {
 
 #[test]
 fn nothing_gets_out_of_its_layer() {
-    if !is_root("attacks::nothing_gets_out_of_its_layer") {
+    if !is_root("image::attacks::nothing_gets_out_of_its_layer") {
         return;
     }
     let outside = tempfile::tempdir().unwrap();
@@ -63,7 +63,7 @@ fn nothing_gets_out_of_its_layer() {
 
 #[test]
 fn a_link_inside_a_layer_is_followed_inside_it() {
-    if !is_root("attacks::a_link_inside_a_layer_is_followed_inside_it") {
+    if !is_root("image::attacks::a_link_inside_a_layer_is_followed_inside_it") {
         return;
     }
     let archive = Tar::default()
@@ -80,7 +80,7 @@ fn a_link_inside_a_layer_is_followed_inside_it() {
 
 #[test]
 fn what_must_not_be_in_a_layer_is_refused_by_name() {
-    if !is_root("attacks::what_must_not_be_in_a_layer_is_refused_by_name") {
+    if !is_root("image::attacks::what_must_not_be_in_a_layer_is_refused_by_name") {
         return;
     }
     let tar = Tar::default;
@@ -149,7 +149,7 @@ impl Read for Entries {
 
 #[test]
 fn a_million_entries_end_at_the_limit() {
-    if !is_root("attacks::a_million_entries_end_at_the_limit") {
+    if !is_root("image::attacks::a_million_entries_end_at_the_limit") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ fn a_million_entries_end_at_the_limit() {
 
 #[tokio::test]
 async fn a_bomb_of_10_gb_ends_at_the_limit_and_leaves_nothing() {
-    if !is_root("attacks::a_bomb_of_10_gb_ends_at_the_limit_and_leaves_nothing") {
+    if !is_root("image::attacks::a_bomb_of_10_gb_ends_at_the_limit_and_leaves_nothing") {
         return;
     }
     let size = 10 << 30;
@@ -194,7 +194,7 @@ async fn a_bomb_of_10_gb_ends_at_the_limit_and_leaves_nothing() {
 
 #[tokio::test]
 async fn a_bad_layer_leaves_nothing_and_names_what_is_bad() {
-    if !is_root("attacks::a_bad_layer_leaves_nothing_and_names_what_is_bad") {
+    if !is_root("image::attacks::a_bad_layer_leaves_nothing_and_names_what_is_bad") {
         return;
     }
     let lab = Lab::new();

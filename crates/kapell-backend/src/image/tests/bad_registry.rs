@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use kapell_core::causes::chain;
 use tokio::task::JoinSet;
 
-use super::lab::{INDEX, Lab, MANIFEST, chain, descriptor, is_root, limits};
+use super::lab::{INDEX, Lab, MANIFEST, descriptor, limits};
 use super::server::{Reply, Server, good, layer_path, parts};
 use crate::image::{Digest, Error, Limits, Settings};
+use crate::testing::is_root;
 
 /// The answer of an image whose layer is served by `reply`.
 async fn with_layer(
@@ -34,7 +36,7 @@ async fn with_layer(
 
 #[tokio::test]
 async fn an_error_that_passes_is_tried_again() {
-    if !is_root("bad_registry::an_error_that_passes_is_tried_again") {
+    if !is_root("image::bad_registry::an_error_that_passes_is_tried_again") {
         return;
     }
     let fails: [fn(Vec<u8>) -> Reply; 5] = [
@@ -133,7 +135,7 @@ async fn a_manifest_must_be_small_and_what_was_asked_for() {
 
 #[tokio::test]
 async fn blobs_may_be_elsewhere_but_not_in_the_open() {
-    if !is_root("bad_registry::blobs_may_be_elsewhere_but_not_in_the_open") {
+    if !is_root("image::bad_registry::blobs_may_be_elsewhere_but_not_in_the_open") {
         return;
     }
     let all = parts();
@@ -185,7 +187,7 @@ async fn only_a_listed_registry_elsewhere_is_spoken_to_in_the_open() {
 
 #[tokio::test]
 async fn two_who_want_the_same_image_fetch_it_once() {
-    if !is_root("bad_registry::two_who_want_the_same_image_fetch_it_once") {
+    if !is_root("image::bad_registry::two_who_want_the_same_image_fetch_it_once") {
         return;
     }
     let parts = parts();
@@ -205,7 +207,7 @@ async fn two_who_want_the_same_image_fetch_it_once() {
 
 #[tokio::test]
 async fn who_gives_up_leaves_the_work_to_the_next() {
-    if !is_root("bad_registry::who_gives_up_leaves_the_work_to_the_next") {
+    if !is_root("image::bad_registry::who_gives_up_leaves_the_work_to_the_next") {
         return;
     }
     let parts = parts();
@@ -231,7 +233,7 @@ async fn who_gives_up_leaves_the_work_to_the_next() {
 
 #[tokio::test]
 async fn of_several_platforms_that_of_this_machine_is_taken() {
-    if !is_root("bad_registry::of_several_platforms_that_of_this_machine_is_taken") {
+    if !is_root("image::bad_registry::of_several_platforms_that_of_this_machine_is_taken") {
         return;
     }
     let parts = parts();

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::lab::{Tar, is_root, limits};
+use super::lab::{Tar, limits};
 use crate::image::Digest;
 use crate::image::budget::Budget;
 use crate::image::layer::unpack;
+use crate::testing::is_root;
 
 fn archive() -> Vec<u8> {
     Tar::default()
@@ -49,7 +50,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         is_cut in any::<bool>(),
     ) {
-        if !is_root("damage::a_damaged_archive_is_refused_and_stays_in_its_place") {
+        if !is_root("image::damage::a_damaged_archive_is_refused_and_stays_in_its_place") {
             return Ok(());
         }
         let mut archive = archive();
@@ -73,7 +74,7 @@ proptest! {
 
 #[test]
 fn without_damage_it_is_fine() {
-    if !is_root("damage::without_damage_it_is_fine") {
+    if !is_root("image::damage::without_damage_it_is_fine") {
         return;
     }
     let archive = archive();

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nix::unistd::geteuid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -258,34 +257,8 @@ pub(super) fn unpacked_within(
     Ok((dir, done))
 }
 
-/// Everything that is wrong, from the outside in.
-pub(super) fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
-    text
-}
-
 pub(super) fn is_whiteout(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt as _;
     fs::symlink_metadata(path)
         .is_ok_and(|found| found.file_type().is_char_device() && found.rdev() == 0)
-}
-
-/// False, and the test is reported as skipped, unless we are root.
-pub(super) fn is_root(test: &str) -> bool {
-    let is_root = geteuid().is_root();
-    if !is_root {
-        skip(test, "needs root");
-    }
-    is_root
-}
-
-pub(super) fn skip(test: &str, reason: &str) {
-    let Some(path) = std::env::var_os("KAPELL_TEST_SKIPS") else { return };
-    let mut file = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-    writeln!(file, "SKIP image::{test}: {reason}").unwrap();
 }

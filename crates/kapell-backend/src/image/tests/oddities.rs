@@ -1,8 +1,9 @@
 //! Manifests that do not fit together.
 
+use kapell_core::causes::chain;
 use serde_json::{Value, json};
 
-use super::lab::{Lab, Parts, Tar, chain, write_layout};
+use super::lab::{Lab, Parts, Tar, write_layout};
 
 type Change = fn(&mut Value);
 

@@ -1,14 +1,15 @@
 use std::fs;
 use std::process::Command;
 
-use super::lab::{Lab, Tar, is_root, is_whiteout, skip, unpacked};
+use super::lab::{Lab, Tar, is_whiteout, unpacked};
 use super::unpacking::attribute;
+use crate::testing::{is_root, skip};
 
 const OPAQUE: &std::ffi::CStr = c"trusted.overlay.opaque";
 
 #[test]
 fn a_whiteout_and_a_new_directory_of_the_same_name_make_it_opaque() {
-    if !is_root("overlays::a_whiteout_and_a_new_directory_of_the_same_name_make_it_opaque") {
+    if !is_root("image::overlays::a_whiteout_and_a_new_directory_of_the_same_name_make_it_opaque") {
         return;
     }
     let archive = Tar::default()
@@ -43,7 +44,7 @@ fn a_whiteout_and_a_new_directory_of_the_same_name_make_it_opaque() {
 
 #[tokio::test]
 async fn stacked_layers_show_what_their_image_means() {
-    let test = "overlays::stacked_layers_show_what_their_image_means";
+    let test = "image::overlays::stacked_layers_show_what_their_image_means";
     if !is_root(test) {
         return;
     }

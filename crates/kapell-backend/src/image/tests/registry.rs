@@ -3,11 +3,13 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use kapell_core::causes::chain;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::json;
 
-use super::lab::{Lab, MANIFEST, Parts, Tar, chain, gzip, is_root, skip};
+use super::lab::{Lab, MANIFEST, Parts, Tar, gzip};
 use crate::image::Digest;
+use crate::testing::{is_root, skip};
 
 /// The address of the registry; none, and the test is reported as skipped, if there is none.
 fn registry(test: &str) -> Option<String> {
@@ -57,7 +59,7 @@ fn push(address: &str, name: &str, tag: &str, parts: &Parts) -> Digest {
 
 #[tokio::test]
 async fn an_image_is_pulled_by_tag_and_by_digest() {
-    let Some(address) = registry("registry::an_image_is_pulled_by_tag_and_by_digest") else {
+    let Some(address) = registry("image::registry::an_image_is_pulled_by_tag_and_by_digest") else {
         return;
     };
     let low = Tar::default().dir("bin").file("bin/x", b"one").file("old", b"").end();
@@ -80,7 +82,7 @@ async fn an_image_is_pulled_by_tag_and_by_digest() {
 
 #[tokio::test]
 async fn a_tag_that_was_moved_is_another_image_that_shares_layers() {
-    let test = "registry::a_tag_that_was_moved_is_another_image_that_shares_layers";
+    let test = "image::registry::a_tag_that_was_moved_is_another_image_that_shares_layers";
     let Some(address) = registry(test) else { return };
     let base = Tar::default().file("base", b"base").end();
     let url = format!("docker://{address}/kapell/moved:now");
@@ -98,7 +100,7 @@ async fn a_tag_that_was_moved_is_another_image_that_shares_layers() {
 
 #[tokio::test]
 async fn what_a_registry_does_not_have_is_named() {
-    let Some(address) = registry("registry::what_a_registry_does_not_have_is_named") else {
+    let Some(address) = registry("image::registry::what_a_registry_does_not_have_is_named") else {
         return;
     };
     let lab = Lab::new();

@@ -1,10 +1,12 @@
 //! What is kept, for how long, and over restarts.
 
+use kapell_core::causes::chain;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::lab::{Lab, Parts, Tar, chain, is_root, limits, write_layout};
+use super::lab::{Lab, Parts, Tar, limits, write_layout};
 use crate::image::{Collected, Digest, ImageId, Images, Limits, Settings};
+use crate::testing::is_root;
 
 fn archive(name: &str) -> Vec<u8> {
     Tar::default().file(name, &vec![b'x'; 100_000]).end()
@@ -12,7 +14,7 @@ fn archive(name: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_image_of_a_layout_is_its_layers_and_what_it_says_of_itself() {
-    if !is_root("shelf::an_image_of_a_layout_is_its_layers_and_what_it_says_of_itself") {
+    if !is_root("image::shelf::an_image_of_a_layout_is_its_layers_and_what_it_says_of_itself") {
         return;
     }
     let lab = Lab::new();
@@ -58,7 +60,7 @@ async fn only_directories_below_the_roots_may_be_used() {
 
 #[tokio::test]
 async fn layers_go_least_recently_used_first_and_never_while_they_are_held() {
-    if !is_root("shelf::layers_go_least_recently_used_first_and_never_while_they_are_held") {
+    if !is_root("image::shelf::layers_go_least_recently_used_first_and_never_while_they_are_held") {
         return;
     }
     let lab = Lab::new();
@@ -90,7 +92,7 @@ async fn layers_go_least_recently_used_first_and_never_while_they_are_held() {
 #[tokio::test]
 async fn after_a_restart_found_containers_hold_their_images_and_the_order_of_use_is_known() {
     if !is_root(
-        "shelf::after_a_restart_found_containers_hold_their_images_and_the_order_of_use_is_known",
+        "image::shelf::after_a_restart_found_containers_hold_their_images_and_the_order_of_use_is_known",
     ) {
         return;
     }
@@ -114,7 +116,9 @@ async fn after_a_restart_found_containers_hold_their_images_and_the_order_of_use
 
 #[tokio::test]
 async fn what_a_killed_agent_left_unfinished_is_removed_and_what_is_whole_stays() {
-    if !is_root("shelf::what_a_killed_agent_left_unfinished_is_removed_and_what_is_whole_stays") {
+    if !is_root(
+        "image::shelf::what_a_killed_agent_left_unfinished_is_removed_and_what_is_whole_stays",
+    ) {
         return;
     }
     let lab = Lab::new();
@@ -136,7 +140,7 @@ async fn what_a_killed_agent_left_unfinished_is_removed_and_what_is_whole_stays(
 
 #[tokio::test]
 async fn an_image_counts_as_a_whole_against_the_limits() {
-    if !is_root("shelf::an_image_counts_as_a_whole_against_the_limits") {
+    if !is_root("image::shelf::an_image_counts_as_a_whole_against_the_limits") {
         return;
     }
     let parts = [archive("a"), archive("b"), archive("c")];

@@ -1,14 +1,16 @@
 //! Who is believed, and what is shown to whom.
 
+use kapell_core::causes::chain;
 use std::fs;
 
-use super::lab::{Lab, chain, is_root, limits};
+use super::lab::{Lab, limits};
 use super::server::{Reply, Server, certificate, good, layer_path, parts};
 use crate::image::Settings;
+use crate::testing::is_root;
 
 #[tokio::test]
 async fn a_server_is_known_by_its_certificate() {
-    if !is_root("trust::a_server_is_known_by_its_certificate") {
+    if !is_root("image::trust::a_server_is_known_by_its_certificate") {
         return;
     }
     let all = parts();
@@ -44,7 +46,7 @@ async fn a_server_is_known_by_its_certificate() {
 
 #[tokio::test]
 async fn a_registry_may_want_a_token_that_anybody_gets() {
-    if !is_root("trust::a_registry_may_want_a_token_that_anybody_gets") {
+    if !is_root("image::trust::a_registry_may_want_a_token_that_anybody_gets") {
         return;
     }
     let all = parts();
@@ -64,7 +66,7 @@ async fn a_registry_may_want_a_token_that_anybody_gets() {
 
 #[tokio::test]
 async fn a_token_is_not_shown_to_others_and_not_fetched_in_the_open() {
-    if !is_root("trust::a_token_is_not_shown_to_others_and_not_fetched_in_the_open") {
+    if !is_root("image::trust::a_token_is_not_shown_to_others_and_not_fetched_in_the_open") {
         return;
     }
     let all = parts();

@@ -4,12 +4,13 @@ use std::process::Command;
 
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-use super::lab::{Tar, gzip, is_root, limits, unpacked, unpacked_within};
+use super::lab::{Tar, gzip, limits, unpacked, unpacked_within};
 use crate::image::Digest;
+use crate::testing::is_root;
 
 #[test]
 fn what_an_archive_says_of_a_file_is_kept() {
-    if !is_root("unpacking::what_an_archive_says_of_a_file_is_kept") {
+    if !is_root("image::unpacking::what_an_archive_says_of_a_file_is_kept") {
         return;
     }
     let archive = Tar::default()
@@ -54,7 +55,7 @@ fn what_an_archive_says_of_a_file_is_kept() {
 
 #[test]
 fn only_harmless_attributes_are_kept() {
-    if !is_root("unpacking::only_harmless_attributes_are_kept") {
+    if !is_root("image::unpacking::only_harmless_attributes_are_kept") {
         return;
     }
     let capability: &[u8] = &[1, 0, 0, 2, 0, 4, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -98,7 +99,7 @@ pub(super) fn attribute(path: &std::path::Path, name: &std::ffi::CStr) -> Option
 
 #[test]
 fn names_may_be_long_and_hold_any_byte_but_zero_and_slash() {
-    if !is_root("unpacking::names_may_be_long_and_hold_any_byte_but_zero_and_slash") {
+    if !is_root("image::unpacking::names_may_be_long_and_hold_any_byte_but_zero_and_slash") {
         return;
     }
     let long = format!("{}/{}", "a".repeat(200), "b".repeat(200));
@@ -128,7 +129,7 @@ fn names_may_be_long_and_hold_any_byte_but_zero_and_slash() {
 
 #[test]
 fn sparse_files_of_every_format_keep_their_holes() {
-    let test = "unpacking::sparse_files_of_every_format_keep_their_holes";
+    let test = "image::unpacking::sparse_files_of_every_format_keep_their_holes";
     if !is_root(test) {
         return;
     }
@@ -159,7 +160,7 @@ pub(super) fn run(command: &mut Command) {
 
 #[test]
 fn a_layer_is_the_same_however_it_is_compressed() {
-    if !is_root("unpacking::a_layer_is_the_same_however_it_is_compressed") {
+    if !is_root("image::unpacking::a_layer_is_the_same_however_it_is_compressed") {
         return;
     }
     let data: Vec<u8> = (0..300_000_u32).flat_map(|n| n.to_string().into_bytes()).collect();
@@ -183,7 +184,7 @@ fn a_layer_is_the_same_however_it_is_compressed() {
 
 #[test]
 fn a_later_entry_takes_the_place_of_an_earlier_one() {
-    if !is_root("unpacking::a_later_entry_takes_the_place_of_an_earlier_one") {
+    if !is_root("image::unpacking::a_later_entry_takes_the_place_of_an_earlier_one") {
         return;
     }
     let archive = Tar::default()

@@ -112,3 +112,20 @@ async fn with_the_network_of_the_machine_there_is_no_other() {
     assert_eq!(rig.text("host", MAIN), "fs\n0\n");
     rig.clean_up(&["host"]).await;
 }
+
+#[tokio::test]
+async fn every_process_of_several_is_in_the_network_of_its_container() {
+    let Some(rig) = rig("every_process_of_several_is_in_the_network_of_its_container") else {
+        return;
+    };
+    rig.create(Spec { sole: false, ..rig.spec("web") }).await;
+    for name in ["one", "two"] {
+        rig.run("web", Rig::process(name, "readlink /proc/self/ns/net; sleep 1000")).await;
+        rig.says("web", name, "\n").await;
+    }
+    let machine = std::fs::read_link("/proc/self/ns/net").unwrap().display().to_string();
+    let (one, two) = (rig.text("web", "one"), rig.text("web", "two"));
+    assert_eq!(one, two);
+    assert_ne!(one.trim(), machine, "which is the machine's own");
+    rig.clean_up(&["web"]).await;
+}

@@ -12,7 +12,7 @@ async fn why_not(rig: &Rig, path: &str) -> String {
     let process = Process { path: path.to_owned(), ..Rig::process(MAIN, "") };
     match rig.driver.run(&rig.guid("bad"), process).await.unwrap_err() {
         Error::Unstartable(why) => why,
-        other @ (Error::Io { .. } | Error::Unknown(_)) => panic!("{other:?}"),
+        other @ (Error::Io { .. } | Error::Unknown(_) | Error::Absent(_)) => panic!("{other:?}"),
     }
 }
 

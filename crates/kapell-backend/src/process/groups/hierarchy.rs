@@ -26,6 +26,27 @@ enum Version {
     Two,
 }
 
+/// A tree of control groups, as a line of `mountinfo` tells of it.
+#[derive(Debug)]
+pub(crate) struct Mounted<'a> {
+    version: Version,
+    pub(crate) root: PathBuf,
+    options: Option<&'a str>,
+}
+
+/// None if it is about something else.
+pub(crate) fn mounted(line: &str) -> Option<Mounted<'_>> {
+    let (place, about) = line.split_once(" - ")?;
+    let root = PathBuf::from(unescape(place.split(' ').nth(4)?));
+    let mut about = about.split(' ');
+    let version = match about.next()? {
+        "cgroup" => Version::One,
+        "cgroup2" => Version::Two,
+        _ => return None,
+    };
+    Some(Mounted { version, root, options: about.nth(1) })
+}
+
 #[derive(Debug)]
 pub(super) struct Hierarchy {
     version: Version,
@@ -39,16 +60,9 @@ pub(super) struct Hierarchy {
 impl Hierarchy {
     /// From a line of `mountinfo`. None if it is no such tree, controls nothing that we limit, or may not be changed.
     pub(super) fn open(mount: &str, name: &str) -> Option<Self> {
-        let (place, about) = mount.split_once(" - ")?;
-        let root = PathBuf::from(unescape(place.split(' ').nth(4)?));
-        let mut about = about.split(' ');
-        let version = match about.next()? {
-            "cgroup" => Version::One,
-            "cgroup2" => Version::Two,
-            _ => return None,
-        };
+        let Mounted { version, root, options } = mounted(mount)?;
         let controllers = match version {
-            Version::One => about.nth(1)?.replace(',', " "),
+            Version::One => options?.replace(',', " "),
             Version::Two => fs::read_to_string(root.join("cgroup.controllers")).ok()?,
         };
         let has = |controller| controllers.split_whitespace().any(|each| each == controller);

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::geteuid;
 
 use self::hierarchy::Hierarchy;
+pub(crate) use self::hierarchy::mounted;
 use super::trouble;
 use crate::containers::{Enforced, Error, Limits};
 
@@ -86,6 +87,8 @@ impl Groups {
     pub(crate) fn make_below(&self, guid: &str, process: &str) -> Result<Option<PathBuf>, Error> {
         let Some(first) = self.hierarchies.first() else { return Ok(None) };
         let dir = first.dir.join(guid).join(process);
+        // One that an agent left that was killed: nothing is born in it any more.
+        let _absent = fs::remove_dir(&dir);
         match fs::create_dir(&dir) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                 Err(trouble::io("make the control group", &dir)(error))

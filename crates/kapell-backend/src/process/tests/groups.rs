@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::lab::{Job, Lab, MAIN, is_alive, skip, until};
+use super::lab::{ESCAPES, Job, Lab, MAIN, escaped, is_alive, skip, until};
 use crate::containers::{Containers as _, Enforced, Limits, Process, Spec, User};
 
 const LIMITS: Limits = Limits { memory_mb: Some(64), cpu_millis: Some(500), pids: Some(64) };
@@ -26,15 +26,6 @@ fn groups(guid: &str) -> Vec<PathBuf> {
     let mounts = mounts.chain([PathBuf::from("/sys/fs/cgroup")]);
     let agents = mounts.flat_map(|mount| dirs(mount.join("kapell"))).map(|entry| entry.path());
     agents.map(|agent| agent.join(guid)).filter(|group| group.is_dir()).collect()
-}
-
-/// Leaves the session, its user's mark and its parents behind, and tells its number.
-const ESCAPES: &str = "env -i /usr/bin/setsid /bin/sh -c 'echo escaped $$; exec /bin/sleep 100' & ";
-
-async fn escaped(lab: &Lab, name: &str) -> i32 {
-    lab.says(name, "escaped ").await;
-    lab.says(name, "\n").await;
-    lab.text(name).trim().rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 #[tokio::test]

@@ -235,3 +235,14 @@ fn strays(dir: &Path) -> Vec<String> {
     }
     found
 }
+
+/// Leaves the session, its marks and its parents behind, and tells its number.
+pub(crate) const ESCAPES: &str =
+    "env -i /usr/bin/setsid /bin/sh -c 'echo escaped $$; exec /bin/sleep 100' & ";
+
+/// The number that it told.
+pub(crate) async fn escaped(lab: &Lab, name: &str) -> i32 {
+    lab.says(name, "escaped ").await;
+    lab.says(name, "\n").await;
+    lab.text(name).trim().rsplit(' ').next().unwrap().parse().unwrap()
+}

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use nix::unistd::geteuid;
 
-use super::lab::{Job, Lab, is_alive, is_root, own_user};
+use super::lab::{ESCAPES, Job, Lab, escaped, is_alive, is_root, own_user};
 use crate::containers::{Containers as _, User};
 
 const USER: User = User::Id { uid: 300_001, gid: 300_002, own: false };
@@ -68,15 +68,6 @@ async fn only_root_may_choose_users() {
     let why = lab.why_not(Job { user: USER, ..lab.job("other", "true") }).await;
     assert!(why.starts_with("only root may run a container as user 300001"), "{why}");
     lab.clean_up().await;
-}
-
-/// Leaves the session and the shim behind, without any mark, and tells its number.
-const ESCAPES: &str = "env -i /usr/bin/setsid /bin/sh -c 'echo escaped $$; exec /bin/sleep 100' & ";
-
-async fn escaped(lab: &Lab, name: &str) -> i32 {
-    lab.says(name, "escaped ").await;
-    lab.says(name, "\n").await;
-    lab.text(name).trim().rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 #[tokio::test]

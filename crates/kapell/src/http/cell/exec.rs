@@ -1,29 +1,31 @@
 //! `POST /v1/cell/exec/…`: a program beside those of a container, for as long as somebody wants it.
 
-use std::io;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
-use kapell_api::v1::{ExecEnd, ExecWanted};
+use kapell_api::v1::ExecEnd;
 use kapell_backend::containers::{Error, Exec, Session};
 use kapell_core::causes::chain;
-use kapell_core::exec::{Decoder, Kind, encode};
+use kapell_core::exec::{Kind, Size, encode};
 use kapell_node::cell::LogOf;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::super::answer::{self, Answer, Problem};
 use super::super::body::{Body, Gone, Pipe};
+use super::super::frames::Frames;
 use super::super::site::Tools;
 use super::follow::is_id;
 use super::rep::Rep;
 
 /// How much is read at once.
 const PIECE: usize = 16 * 1024;
+/// How often it is said that the way is still open: only who writes learns that nobody reads.
+const BEAT: Duration = Duration::from_secs(15);
 
 pub(super) async fn exec(
     rep: Arc<dyn Rep>,
@@ -34,11 +36,11 @@ pub(super) async fn exec(
     if !is_id(&of) {
         return Err(refused(&Error::Unknown(of.to_string())));
     }
-    let place = tools.stream()?;
-    let mut input = Input { body, decoder: Decoder::default() };
-    let wanted = input.start(tools.limits.stall).await?;
+    let place = tools.exec()?;
+    let (wanted, input, _) = Frames::start(body, tools.limits.stall).await?;
     let env = wanted.env.into_iter().map(|each| (each.name, each.value)).collect();
-    let exec = Exec { path: wanted.path, args: wanted.args, env };
+    let (path, args, terminal) = (wanted.path, wanted.args, wanted.terminal);
+    let exec = Exec { path, args, env, terminal };
     let session = rep.exec(&of, exec).await.map_err(|error| refused(&error))?;
     let kind = HeaderValue::from_static("application/octet-stream");
     let body = Body::fed(move |pipe| async move {
@@ -51,79 +53,53 @@ pub(super) async fn exec(
 fn refused(error: &Error) -> Box<Problem> {
     let (status, code) = match error {
         Error::Unknown(_) => (StatusCode::NOT_FOUND, "not_found"),
+        Error::Absent(_) => (StatusCode::UNPROCESSABLE_ENTITY, "program_not_found"),
         Error::Unstartable(_) => (StatusCode::UNPROCESSABLE_ENTITY, "unstartable"),
         Error::Io { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
     };
     Problem::new(status, code, chain(error)).closing()
 }
 
-/// What whoever wants it sends.
-struct Input {
-    body: Incoming,
-    decoder: Decoder,
-}
-
-impl Input {
-    /// What to run, which comes first.
-    async fn start(&mut self, stall: Duration) -> Result<ExecWanted, Box<Problem>> {
-        let bad = |why: &str| {
-            let text = format!("the first frame must say what to run: {why}");
-            Problem::new(StatusCode::BAD_REQUEST, "bad_body", text).closing()
-        };
-        match timeout(stall, self.next()).await {
-            Ok(Ok(Some((Kind::Start, json)))) => {
-                serde_json::from_slice(&json).map_err(|error| bad(&error.to_string()))
-            }
-            Ok(Ok(Some(_))) => Err(bad("it is another one")),
-            Ok(Ok(None)) => Err(bad("there is none")),
-            Ok(Err(error)) => Err(bad(&error.to_string())),
-            Err(_) => Err(bad("it does not come")),
-        }
-    }
-
-    /// None when all has come; an error if whoever sends it is gone.
-    async fn next(&mut self) -> io::Result<Option<(Kind, Vec<u8>)>> {
-        loop {
-            if let Some(frame) = self.decoder.next_frame().map_err(io::Error::other)? {
-                return Ok(Some(frame));
-            }
-            match self.body.frame().await {
-                Some(Ok(frame)) => {
-                    if let Some(bytes) = frame.data_ref() {
-                        self.decoder.push(bytes);
-                    }
+/// Passes on what is for the program. Returns when whoever sends it is gone.
+async fn pass(
+    mut input: Frames,
+    stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    resize: Option<Box<dyn Fn(Size) + Send + Sync>>,
+) {
+    let mut stdin = Some(stdin);
+    loop {
+        match input.next().await {
+            Ok(Some((Kind::Input, bytes))) if bytes.is_empty() => close(stdin.take()).await,
+            Ok(Some((Kind::Input, bytes))) => {
+                if let Some(mut open) = stdin.take()
+                    && open.write_all(&bytes).await.is_ok()
+                {
+                    stdin = Some(open);
                 }
-                Some(Err(error)) => return Err(io::Error::other(error)),
-                None => return Ok(None),
             }
-        }
-    }
-
-    /// Passes on what is for the program. Returns when whoever sends it is gone.
-    async fn pass(mut self, stdin: Box<dyn AsyncWrite + Send + Unpin>) {
-        let mut stdin = Some(stdin);
-        loop {
-            match self.next().await {
-                Ok(Some((Kind::Input, bytes))) => {
-                    let open = stdin.take().filter(|_| !bytes.is_empty());
-                    if let Some(mut open) = open
-                        && open.write_all(&bytes).await.is_ok()
-                    {
-                        stdin = Some(open);
-                    }
+            Ok(Some((Kind::Resize, bytes))) => {
+                if let (Some(resize), Some(size)) = (&resize, Size::from_bytes(&bytes)) {
+                    resize(size);
                 }
-                Ok(Some((Kind::Start | Kind::Out | Kind::Err | Kind::End, _))) | Err(_) => return,
-                Ok(None) => {
-                    drop(stdin.take());
-                    std::future::pending::<()>().await;
-                }
+            }
+            Ok(Some((Kind::Start | Kind::Out | Kind::Err | Kind::End, _))) | Err(_) => return,
+            Ok(None) => {
+                close(stdin.take()).await;
+                std::future::pending::<()>().await;
             }
         }
     }
 }
 
-async fn talk(session: Session, input: Input, pipe: &Pipe) -> Result<(), Gone> {
-    let Session { stdin, stdout, stderr, ended } = session;
+async fn close(stdin: Option<Box<dyn AsyncWrite + Send + Unpin>>) {
+    if let Some(mut stdin) = stdin {
+        // Who reads no more needs no end.
+        let _ended = stdin.shutdown().await;
+    }
+}
+
+async fn talk(session: Session, input: Frames, pipe: &Pipe) -> Result<(), Gone> {
+    let Session { stdin, stdout, stderr, resize, ended } = session;
     let run = async {
         let (out, err) = tokio::join!(copy(stdout, Kind::Out, pipe), copy(stderr, Kind::Err, pipe));
         out.and(err)?;
@@ -136,14 +112,22 @@ async fn talk(session: Session, input: Input, pipe: &Pipe) -> Result<(), Gone> {
         pipe.send(encode(Kind::End, &json)).await
     };
     // Whatever is dropped here while it runs is killed.
-    let both = async {
+    let all = async {
         tokio::select! {
             biased;
             done = run => done,
-            () = input.pass(stdin) => Err(Gone),
+            () = pass(input, stdin, resize) => Err(Gone),
+            Err(gone) = beat(pipe) => Err(gone),
         }
     };
-    pipe.meanwhile_if(false, both).await?
+    pipe.meanwhile_if(false, all).await?
+}
+
+async fn beat(pipe: &Pipe) -> Result<Infallible, Gone> {
+    loop {
+        sleep(BEAT).await;
+        pipe.send(encode(Kind::Out, b"")).await?;
+    }
 }
 
 async fn copy(

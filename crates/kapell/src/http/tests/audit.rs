@@ -3,18 +3,22 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use kapell_api::identity::Identity;
 use kapell_core::access::{How, Purpose};
-use kapell_core::board::TaskState;
+use kapell_core::board::{ActualState, TaskState};
+use kapell_core::exec::{Kind as Frame, encode};
 use kapell_node::access::{Wanted, request};
 use kapell_node::audit::{Journal, Limits as Bounds, Real};
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_store::mem::Mem;
 
+use super::super::bind_cell;
 use super::super::v1::{noted, routes};
 use super::certificates::{ask, fresh, presence, secure};
-use super::desk::task;
+use super::desk::{lrp, task};
+use super::logs::FakeRep;
 use super::*;
 
 const BOUNDS: Bounds = Bounds { file_bytes: 1 << 20, files: 4 };
@@ -26,7 +30,19 @@ struct Scene {
     desk: Arc<FakeDesk>,
     ledger: Arc<Ledger>,
     dir: tempfile::TempDir,
+    /// One that answers.
+    _cell: Server,
 }
+
+/// Where a program is asked for, how, and what the record has to have.
+fn exec(place: &str, of: Vec<About>) -> (String, String, Vec<About>) {
+    let wanted = format!(r#"{{"path":"cat","env":[{{"name":"P","value":"{SECRET}"}}]}}"#);
+    let body = String::from_utf8(encode(Frame::Start, wanted.as_bytes())).unwrap();
+    (place.to_owned(), body, [of, vec![("program", "cat".to_owned())]].concat())
+}
+
+/// A name that a record has to have.
+type About = (&'static str, String);
 
 /// How a route is asked: by whom, where, and with what.
 struct Deed {
@@ -35,7 +51,7 @@ struct Deed {
     token: Option<String>,
     certificate: Option<Identity>,
     /// The names that the record has to have.
-    about: Vec<(&'static str, String)>,
+    about: Vec<About>,
 }
 
 impl Scene {
@@ -62,13 +78,20 @@ impl Scene {
         desk.desire(
             r#"{"process_guid":"web","domain":"a","instances":1,"action":{"run":{"path":"true"}}}"#,
         );
-        desk.task(task("once", TaskState::Running));
+        let mut once = task("once", TaskState::Running);
+        once.cell_id = Some("answers".into());
+        desk.task(once);
         desk.cell_at("c", "https://127.0.0.1:1");
+        let rep = FakeRep::new();
+        rep.live.store(true, Ordering::SeqCst);
+        let cell = bind_cell(super::listen("127.0.0.1:0"), rep).await.unwrap();
+        desk.cell_at("answers", &format!("http://{}", cell.local_addr()));
+        desk.instance(lrp("web", 0, ActualState::Running, Some("answers")));
         let store = Arc::new(Mem::new(Arc::new(SystemClock)));
         let ledger = Ledger::open(store, Arc::new(SystemClock), Arc::new(SystemIds)).await;
         let ledger = Arc::new(ledger.unwrap());
         *host.face.ledger.lock().unwrap() = Some(Arc::clone(&ledger));
-        Self { host, desk, ledger, dir }
+        Self { host, desk, ledger, dir, _cell: cell }
     }
 
     /// A signed token, and its id.
@@ -132,6 +155,10 @@ impl Scene {
                 (deed.token, deed.certificate) = (None, Some(fresh("c")));
                 ("/v1/cells/c/certificate".to_owned(), csr, vec![("cell_id", "c".to_owned())])
             }
+            ("POST", "/v1/actual-lrps/{process_guid}/{index}/exec") => {
+                exec("/v1/actual-lrps/web/0/exec", vec![lrp, a])
+            }
+            ("POST", "/v1/tasks/{task_guid}/exec") => exec("/v1/tasks/once/exec", vec![once, d]),
             ("POST", "/v1/tokens") => {
                 let body = r#"{"role":"reader","domains":["a"],"name":"ci","ttl_ms":60000}"#;
                 let about = [("token_role", "reader"), ("token_name", "ci"), ("domains", "a")];

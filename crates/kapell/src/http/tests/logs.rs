@@ -9,7 +9,7 @@ use kapell_core::board::{ActualState, CellId, CellState, Records, Resources, Tas
 use kapell_core::log::{Decoder, Frame, Stream};
 use kapell_node::cell::{ContainerLogs, LogOf};
 
-use super::super::{Rep, bind_cell};
+use super::super::{Rep, bind_cell, bind_cell_within};
 use super::desk::{lrp, task};
 use super::*;
 
@@ -110,9 +110,14 @@ pub(super) struct Place {
 impl Place {
     /// A host and a cell that has an instance `web/0` and a task `t`.
     pub(super) async fn start() -> Self {
+        Self::start_with(LIMITS).await
+    }
+
+    /// With these limits at the cell.
+    pub(super) async fn start_with(limits: Limits) -> Self {
         let rep =
             Arc::new(FakeRep { root: tempfile::tempdir().unwrap(), live: AtomicBool::new(true) });
-        let cell = bind_cell(listen("127.0.0.1:0"), rep.clone()).await.unwrap();
+        let cell = bind_cell_within(listen("127.0.0.1:0"), rep.clone(), limits).await.unwrap();
         let (host, desk) = Host::with_board().await;
         desk.cell_at("c1", &format!("http://{}", cell.local_addr()));
         desk.instance(lrp("web", 0, ActualState::Running, Some("c1")));

@@ -136,10 +136,14 @@ pub(super) async fn intend_process(
 }
 
 /// Says that something will be done to a task.
-pub(super) async fn intend_task(call: &Call, guid: &TaskGuid) -> Result<(), Box<Problem>> {
-    let domain = domain_of_task(&*call.desk, guid);
-    call.note.about("domain", domain.as_ref().map_or("", Domain::as_str));
-    call.note.intend().await
+pub(super) async fn intend_task(
+    note: &Note,
+    desk: &dyn Desk,
+    guid: &TaskGuid,
+) -> Result<(), Box<Problem>> {
+    let domain = domain_of_task(desk, guid);
+    note.about("domain", domain.as_ref().map_or("", Domain::as_str));
+    note.intend().await
 }
 
 /// The domain of a process, or of what is left of it.

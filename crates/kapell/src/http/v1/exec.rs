@@ -8,7 +8,8 @@ use kapell_node::cell::LogOf;
 
 use super::super::answer::{self, Answer, Problem};
 use super::super::body::{Body, Gone};
-use super::call::Call;
+use super::super::frames::Frames;
+use super::call::{Call, intend_process, intend_task};
 use super::logs::LogSource;
 use super::upstream::Upstream;
 
@@ -29,7 +30,15 @@ pub(super) async fn answer(
         LogOf::Lrp(key) => format!("/v1/cell/exec/lrp/{}/{}", key.process_guid, key.index),
         LogOf::Task(guid) => format!("/v1/cell/exec/task/{guid}"),
     };
-    let mut opened = upstream.exec(&presence, &path, call.payload.body).await?;
+    let (wanted, frames, came) =
+        Frames::start(call.payload.body, upstream.tools.limits.stall).await?;
+    // Not its arguments nor its variables, which may be secrets.
+    call.note.about("program", &wanted.path);
+    match source {
+        LogSource::Lrp(key) => intend_process(&call.note, &*call.desk, &key.process_guid).await?,
+        LogSource::Task(guid) => intend_task(&call.note, &*call.desk, guid).await?,
+    }
+    let mut opened = upstream.exec(&presence, &path, frames.passed_on(came)).await?;
     let kind = HeaderValue::from_static("application/octet-stream");
     let body = Body::fed(move |pipe| async move {
         let pass = async {

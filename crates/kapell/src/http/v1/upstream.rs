@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use super::super::answer::Problem;
 use super::super::body::BodyError;
 use super::super::dial::{Target, dial};
+use super::super::frames::PassedOn;
 use super::super::place::Place;
 use super::super::site::Tools;
 
@@ -78,7 +79,7 @@ impl Upstream {
         &self,
         cell: &CellPresence,
         path: &str,
-        body: Incoming,
+        body: PassedOn,
     ) -> Result<Opened, Box<Problem>> {
         let (status, mut opened) = self.ask(cell, Request::post(path), body).await?;
         if status == StatusCode::OK {
@@ -107,7 +108,7 @@ impl Upstream {
         B: HttpBody<Data: Send, Error: Into<BodyError>> + Send + Unpin + 'static,
     {
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
-            let text = "too many logs are being read";
+            let text = "too many logs are being read, or programs run";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).passing());
         };
         let failed = |why: String| silent(cell, &why);

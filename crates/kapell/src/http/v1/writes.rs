@@ -105,7 +105,7 @@ pub(super) async fn create_task(call: Call, ids: &dyn Ids) -> Answered {
 
 pub(super) async fn cancel_task(call: Call) -> Answered {
     let task_guid = task_seen(&call)?;
-    intend_task(&call, &task_guid).await?;
+    intend_task(&call.note, &*call.desk, &task_guid).await?;
     let request = Request::CancelTask { task_guid: task_guid.clone() };
     call.desk.ask(request).await.map_err(declined)?;
     let found = look(&*call.desk, task_guid.as_str(), |records| {
@@ -117,7 +117,7 @@ pub(super) async fn cancel_task(call: Call) -> Answered {
 
 pub(super) async fn delete_task(call: Call) -> Answered {
     let task_guid = task_seen(&call)?;
-    intend_task(&call, &task_guid).await?;
+    intend_task(&call.note, &*call.desk, &task_guid).await?;
     let resolve = Request::ResolveTask { task_guid: task_guid.clone() };
     call.desk.ask(resolve).await.map_err(declined)?;
     match call.desk.ask(Request::DeleteTask { task_guid }).await {

@@ -1,6 +1,7 @@
 //! A terminal as a person has it: a pseudo-terminal with a screen behind it.
 
-use std::io::{Read as _, Write as _};
+use std::cell::RefCell;
+use std::io::{Read as _, Write};
 use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -17,6 +18,7 @@ const FRAME: &[u8] = b"\x1b[?2026h";
 /// A terminal in which a command runs.
 pub(crate) struct Terminal {
     master: Box<dyn MasterPty + Send>,
+    keys: RefCell<Box<dyn Write + Send>>,
     child: Box<dyn Child + Send + Sync>,
     chunks: Receiver<Vec<u8>>,
     parser: vt100::Parser,
@@ -67,7 +69,15 @@ impl Terminal {
                 }
             }
         });
-        Self { master: pair.master, child, chunks, parser: parser(rows, cols), raw: Vec::new() }
+        let keys = RefCell::new(pair.master.take_writer().expect("a keyboard"));
+        Self {
+            master: pair.master,
+            keys,
+            child,
+            chunks,
+            parser: parser(rows, cols),
+            raw: Vec::new(),
+        }
     }
 
     fn process(&mut self, chunk: &[u8]) {
@@ -184,8 +194,8 @@ impl Terminal {
 
     /// Types on the keyboard.
     pub(crate) fn types(&self, keys: &[u8]) {
-        let mut writer = self.master.take_writer().expect("a keyboard");
-        writer.write_all(keys).expect("it is read");
+        let mut keyboard = self.keys.borrow_mut();
+        keyboard.write_all(keys).and_then(|()| keyboard.flush()).expect("it is read");
     }
 
     /// Reads until the end, and answers the exit code.
