@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::containers::{Containers, Enforced, Error, Exec, Exit, Found, Process, Session, Spec};
+use crate::containers::{
+    Containers, Enforced, Error, Exec, Exit, Found, Process, Session, Spec, Trial,
+};
 
 /// See the module.
 #[derive(Debug)]
@@ -45,6 +47,17 @@ impl Containers for Both {
             cpu: plain.cpu && rooted.cpu,
             pids: plain.pids && rooted.pids,
         }
+    }
+
+    fn has_own_network(&self, rootfs: Option<&str>) -> bool {
+        let driver = if rootfs.is_some() { &self.rooted } else { &self.plain };
+        driver.has_own_network(rootfs)
+    }
+
+    fn trials(&self) -> Vec<Trial> {
+        let mut trials = self.plain.trials();
+        trials.extend(self.rooted.trials());
+        trials
     }
 
     async fn recover(&self) -> Result<Vec<Found>, Error> {
@@ -86,6 +99,12 @@ impl Containers for Both {
         self.of(guid).delete(guid).await?;
         self.with_root().remove(guid);
         Ok(())
+    }
+
+    async fn tidy(&self) -> Result<u64, Error> {
+        let plain = self.plain.tidy().await;
+        let rooted = self.rooted.tidy().await?;
+        Ok(plain? + rooted)
     }
 
     async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error> {

@@ -70,6 +70,17 @@ pub enum User {
         /// Nobody else is this user: whatever runs as it ends with the container.
         own: bool,
     },
+    /// As `user`, `uid`, `user:group` or any mix of them, by the names that the container's own root knows.
+    Named(String),
+}
+
+/// A container that can be made at any time, of which nothing comes from elsewhere, and a program that ends well in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    pub rootfs: Option<String>,
+    pub sole: bool,
+    pub path: String,
+    pub args: Vec<String>,
 }
 
 /// A program to run in a container.
@@ -191,6 +202,18 @@ pub trait Containers: fmt::Debug + Send + Sync {
 
     fn enforced(&self) -> Enforced;
 
+    /// Whether containers with this root have a network of their own: they listen on the ports that they ask for, and
+    /// host ports lead there. All others must listen on the host ports.
+    fn has_own_network(&self, _rootfs: Option<&str>) -> bool {
+        false
+    }
+
+    /// What shows that containers can be made here: all of these must go well.
+    fn trials(&self) -> Vec<Trial> {
+        let path = "true".to_owned();
+        vec![Trial { rootfs: None, sole: true, path, args: Vec::new() }]
+    }
+
     /// What earlier agents have left, whether it runs or has ended. Called once, before all else.
     ///
     /// What ran when the machine was started anew is cleared away and not found; what had ended
@@ -219,6 +242,12 @@ pub trait Containers: fmt::Debug + Send + Sync {
 
     /// Kills whatever runs of a container and forgets it. Its logs stay.
     async fn delete(&self, guid: &str) -> Result<(), Error>;
+
+    /// Removes what was kept for containers to come and is too much by now; says how many bytes that were. Nothing that
+    /// a container uses is touched.
+    async fn tidy(&self) -> Result<u64, Error> {
+        Ok(0)
+    }
 
     /// The first `limit` bytes of a file that it left, relative to its directory or, from `/` on, as its processes see
     /// it. Links are not followed, and what does not belong to its user is not read.

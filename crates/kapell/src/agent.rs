@@ -62,7 +62,10 @@ pub(crate) struct Plan {
     pub(crate) containers: u32,
     pub(crate) placement_tags: Vec<String>,
     pub(crate) optional_placement_tags: Vec<String>,
+    /// It takes work although an earlier agent here was being evacuated.
+    pub(crate) stay: bool,
     pub(crate) rooted: Rooted,
+    pub(crate) image_cache_bytes: u64,
     pub(crate) settings: CellSettings,
 }
 
@@ -85,8 +88,10 @@ impl Agent {
         ready: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<Self> {
         make_dir(&plan.dir)?;
-        let containers = drivers::open(&plan.dir, &plan.rooted)?;
-        plan.settings.own_network = plan.rooted.oci && !plan.rooted.host_network;
+        let containers = drivers::open(&plan.dir, &plan.rooted, plan.image_cache_bytes)?;
+        if plan.stay {
+            Cell::stay(&plan.dir);
+        }
         let Identity { id, home } = identity(&plan)?;
         if plan.settings.users.is_some() {
             let dir = std::path::absolute(&plan.dir)?;

@@ -89,7 +89,9 @@ fn plan(args: &cli::Cell, config: &Config) -> anyhow::Result<Plan> {
         containers: args.containers,
         placement_tags: args.tag.clone(),
         optional_placement_tags: args.optional_tag.clone(),
+        stay: args.stay,
         rooted: args.rooted.clone(),
+        image_cache_bytes: config.image_cache_bytes,
         settings: config.cell.clone(),
     })
 }

@@ -201,6 +201,9 @@ pub(crate) struct Cell {
     /// What work may ask for besides
     #[arg(long, value_name = "TAG")]
     pub(crate) optional_tag: Vec<String>,
+    /// Take work again although an earlier agent in DIR was being evacuated
+    #[arg(long)]
+    pub(crate) stay: bool,
     #[command(flatten)]
     pub(crate) rooted: Rooted,
     #[command(flatten)]

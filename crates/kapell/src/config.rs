@@ -1,15 +1,16 @@
 //! Settings: a file, over it the environment, over it the command line.
 
+mod keys;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::ValueEnum as _;
+use kapell_backend::image;
 use kapell_core::board;
 use kapell_core::source::{Problem, closest};
-use kapell_core::workflow::{parse_duration, show_duration};
 use kapell_core::yaml::{self, Value};
 use kapell_node::audit;
 use kapell_node::cell::CellSettings;
@@ -17,6 +18,7 @@ use kapell_node::flow::History;
 use kapell_node::system::user;
 use kapell_store::Location;
 
+use self::keys::KEYS;
 use crate::cli::Logger;
 use crate::problems::BadFile;
 
@@ -38,14 +40,6 @@ impl fmt::Display for Origin {
             Self::Flag(flag) => f.write_str(flag),
         }
     }
-}
-
-/// One setting as text, and what it means.
-struct Key {
-    name: &'static str,
-    /// Takes the text if it is a value of this setting, else says what one would be.
-    set: fn(&mut Config, &str) -> Result<(), &'static str>,
-    show: fn(&Config) -> String,
 }
 
 /// Everything that can be set, with its value.
@@ -70,171 +64,14 @@ pub(crate) struct Config {
     pub(crate) audit_limits: audit::Limits,
     pub(crate) board: board::Settings,
     pub(crate) cell: CellSettings,
+    /// How much is kept of images, as far as no container uses it.
+    pub(crate) image_cache_bytes: u64,
     /// Nobody said where, and there is no home: others may have made the directory.
     pub(crate) state_dir_is_exposed: bool,
     /// Flags that the next command needs too, to mean the same.
     pub(crate) flags: Vec<(&'static str, PathBuf)>,
     origins: Vec<Origin>,
 }
-
-/// A setting that is a time.
-macro_rules! time {
-    ($name:literal, $($part:ident).+) => {
-        Key {
-            name: $name,
-            set: |config, text| {
-                let time = parse_duration(text).filter(|time| !time.is_zero());
-                config.$($part).+ = time.ok_or("a duration such as 30s")?;
-                Ok(())
-            },
-            show: |config| show_duration(config.$($part).+),
-        }
-    };
-}
-
-const KEYS: [Key; 28] = [
-    Key {
-        name: "state_dir",
-        set: |config, text| {
-            if text.is_empty() {
-                return Err("a directory");
-            }
-            config.state_dir = PathBuf::from(text);
-            Ok(())
-        },
-        show: |config| config.state_dir.display().to_string(),
-    },
-    Key {
-        name: "logger",
-        set: |config, text| {
-            config.logger =
-                Logger::from_str(text, false).map_err(|_| "stream, tree, json or none")?;
-            Ok(())
-        },
-        show: |config| config.logger.name().to_owned(),
-    },
-    Key {
-        name: "workers",
-        set: |config, text| {
-            let workers = text.parse().ok().filter(|workers| (1..=10_000).contains(workers));
-            config.workers = Some(workers.ok_or("a number from 1 to 10000")?);
-            Ok(())
-        },
-        show: |config| config.workers.unwrap_or(5).to_string(),
-    },
-    Key {
-        name: "grace",
-        set: |config, text| {
-            config.grace = parse_duration(text).ok_or("a duration such as 10s")?;
-            Ok(())
-        },
-        show: |config| show_duration(config.grace),
-    },
-    Key {
-        name: "history_runs",
-        set: |config, text| {
-            config.history_runs =
-                text.parse().ok().filter(|&runs| runs > 0).ok_or("a number above 0")?;
-            Ok(())
-        },
-        show: |config| config.history_runs.to_string(),
-    },
-    Key {
-        name: "history_age",
-        set: |config, text| {
-            config.history_age = parse_duration(text).ok_or("a duration such as 90d")?;
-            Ok(())
-        },
-        show: |config| format!("{}d", config.history_age.as_secs() / 86_400),
-    },
-    Key {
-        name: "output_limit_mib",
-        set: |config, text| {
-            config.output_limit_mib = text.parse().map_err(|_| "a number of MiB")?;
-            Ok(())
-        },
-        show: |config| config.output_limit_mib.to_string(),
-    },
-    time!("host_patience", host_patience),
-    Key {
-        name: "audit",
-        set: |config, text| {
-            config.audit = match text {
-                "file" => true,
-                "off" => false,
-                _ => return Err("file or off"),
-            };
-            Ok(())
-        },
-        show: |config| if config.audit { "file" } else { "off" }.to_owned(),
-    },
-    Key {
-        name: "audit_file_mib",
-        set: |config, text| {
-            let mib = text.parse::<u64>().ok().filter(|mib| (1..=1024).contains(mib));
-            config.audit_limits.file_bytes = mib.ok_or("a number of MiB from 1 to 1024")? << 20;
-            Ok(())
-        },
-        show: |config| (config.audit_limits.file_bytes >> 20).to_string(),
-    },
-    Key {
-        name: "audit_files",
-        set: |config, text| {
-            let files = text.parse().ok().filter(|files| (2..=1000).contains(files));
-            config.audit_limits.files = files.ok_or("a number from 2 to 1000")?;
-            Ok(())
-        },
-        show: |config| config.audit_limits.files.to_string(),
-    },
-    Key {
-        name: "store",
-        set: |config, text| {
-            text.parse::<Location>().map_err(|_| STORES)?;
-            config.store = Some(text.to_owned());
-            Ok(())
-        },
-        show: |config| config.store.as_deref().map(without_password).unwrap_or_default(),
-    },
-    time!("certificate_life", certificate_life),
-    time!("presence_ttl", board.presence_ttl),
-    time!("converge_every", board.converge_every),
-    time!("stale_unclaimed", board.stale_unclaimed),
-    time!("kick_task", board.kick_task),
-    time!("pending_task", board.pending_task),
-    time!("completed_task", board.completed_task),
-    Key {
-        name: "evacuation_timeout",
-        set: |config, text| {
-            let time = parse_duration(text).filter(|time| !time.is_zero());
-            config.board.evacuation = time.ok_or("a duration such as 30s")?;
-            // A twin lasts for as long as its cell has to move it.
-            config.cell.evacuation = config.board.evacuation;
-            Ok(())
-        },
-        show: |config| show_duration(config.board.evacuation),
-    },
-    time!("crash_wait", board.crash_wait),
-    time!("longest_crash_wait", board.longest_crash_wait),
-    time!("crash_reset", board.crash_reset),
-    Key {
-        name: "in_flight_starts",
-        set: |config, text| {
-            let most = text.parse().ok().filter(|&most: &u32| most > 0);
-            config.board.in_flight_starts = match text {
-                "none" => None,
-                _ => Some(most.ok_or("a number above 0, or none")?),
-            };
-            Ok(())
-        },
-        show: |config| {
-            config.board.in_flight_starts.map_or_else(|| "none".to_owned(), |most| most.to_string())
-        },
-    },
-    time!("cell_poll", cell.poll_every),
-    time!("cell_poll_evacuating", cell.evacuating_poll_every),
-    time!("reservation_expiry", cell.reservation),
-    time!("stop_grace", cell.stop_grace),
-];
 
 const STORES: &str = "mem:, file:DIR, etcd://HOST:PORT or postgres://USER@HOST/DATABASE";
 
@@ -313,6 +150,7 @@ impl Config {
             audit_limits: audit::Limits { file_bytes: 16 << 20, files: 16 },
             board: board::Settings::default(),
             cell: CellSettings::default(),
+            image_cache_bytes: image::Settings::CACHE_BYTES,
             origins: vec![Origin::Default; KEYS.len()],
         };
         let usual =

@@ -13,7 +13,12 @@ use kapell_backend::process::ProcessContainers;
 use crate::cli::Rooted;
 
 /// Processes of this machine, and beside them containers with a root of their own where that is wanted.
-pub(crate) fn open(dir: &Path, rooted: &Rooted) -> anyhow::Result<Arc<dyn Containers>> {
+/// Of images that nobody uses so much is kept.
+pub(crate) fn open(
+    dir: &Path,
+    rooted: &Rooted,
+    cache_bytes: u64,
+) -> anyhow::Result<Arc<dyn Containers>> {
     let plain = ProcessContainers::open(dir)?;
     if !rooted.oci {
         return Ok(Arc::new(plain));
@@ -23,11 +28,12 @@ pub(crate) fn open(dir: &Path, rooted: &Rooted) -> anyhow::Result<Arc<dyn Contai
         settings.network = Network::Host;
     }
     let images = image::Settings {
+        cache_bytes,
         default_registry: rooted.registry.clone(),
         insecure: rooted.insecure_registry.clone(),
         ca: rooted.registry_ca.clone(),
         local_roots: rooted.image_root.clone(),
-        ..image::Settings::default()
+        limits: image::Limits::default(),
     };
     let images = Images::open(&dir.join("images"), images).context("cannot keep images")?;
     let oci = OciContainers::open(&dir.join("oci"), images, &settings)

@@ -120,7 +120,9 @@ impl Companion for Up {
             containers: CONTAINERS,
             placement_tags: Vec::new(),
             optional_placement_tags: Vec::new(),
+            stay: false,
             rooted: self.rooted.clone(),
+            image_cache_bytes: self.config.image_cache_bytes,
             settings: self.config.cell.clone(),
         };
         let (leads, heard) = oneshot::channel();

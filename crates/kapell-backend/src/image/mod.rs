@@ -84,6 +84,18 @@ pub struct Image {
     _leases: Arc<Vec<Lease>>,
 }
 
+impl Image {
+    /// A directory as it is, of which nobody says anything. Whether it may be used is not asked.
+    pub(crate) fn of_directory(path: PathBuf) -> Self {
+        Self {
+            id: ImageId(format!("{DIR}{}", path.display())),
+            layers: vec![path],
+            config: ImageConfig::default(),
+            _leases: Arc::default(),
+        }
+    }
+}
+
 const DIR: &str = "dir:";
 
 impl Images {
@@ -125,7 +137,7 @@ impl Images {
     /// Holds an image that an earlier agent has prepared, for a container that was found.
     pub async fn hold(&self, id: &ImageId) -> Result<Image, Error> {
         if let Some(path) = id.0.strip_prefix(DIR) {
-            return Ok(whole_directory(path.into()));
+            return Ok(Image::of_directory(path.into()));
         }
         let absent = || Error::NotFound { what: format!("image {id} here") };
         let digest = Digest::parse(&id.0).map_err(|_| absent())?;
@@ -139,13 +151,18 @@ impl Images {
         blocking(move || store.collect(keep_bytes)).await
     }
 
+    /// The same, down to what the settings allow.
+    pub async fn tidy(&self) -> Result<Collected, Error> {
+        self.collect(self.shared.settings.cache_bytes).await
+    }
+
     async fn directory(&self, path: PathBuf) -> Result<Image, Error> {
         let path = self.local(path).await?;
         blocking(move || {
             if !path.is_dir() {
                 return Err(Error::NotFound { what: format!("directory `{}`", path.display()) });
             }
-            Ok(whole_directory(path))
+            Ok(Image::of_directory(path))
         })
         .await
     }
@@ -328,14 +345,5 @@ fn image(record: ImageRecord, leases: Vec<Lease>) -> Image {
         layers: leases.iter().map(Lease::path).collect(),
         config: record.config,
         _leases: Arc::new(leases),
-    }
-}
-
-fn whole_directory(path: PathBuf) -> Image {
-    Image {
-        id: ImageId(format!("{DIR}{}", path.display())),
-        layers: vec![path],
-        config: ImageConfig::default(),
-        _leases: Arc::default(),
     }
 }

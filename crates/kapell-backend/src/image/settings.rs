@@ -2,9 +2,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// What is allowed, and from where.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     pub limits: Limits,
+    /// Of unpacked layers that nobody uses, no more are kept than fit into this together with those in use.
+    pub cache_bytes: u64,
     /// The registry of `docker:///name`.
     pub default_registry: Option<String>,
     /// Registries, as `host` or `host:port`, that are spoken to without TLS. One on this machine
@@ -45,6 +47,23 @@ pub struct Limits {
 }
 
 const GIB: u64 = 1 << 30;
+
+impl Settings {
+    pub const CACHE_BYTES: u64 = 20 * GIB;
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            cache_bytes: Self::CACHE_BYTES,
+            default_registry: None,
+            insecure: Vec::new(),
+            ca: None,
+            local_roots: Vec::new(),
+        }
+    }
+}
 
 impl Default for Limits {
     fn default() -> Self {

@@ -204,14 +204,15 @@ impl Kept {
 
     /// Whom its processes run as, unless they say otherwise.
     fn account(&self, user: Option<&User>) -> Result<Account, Error> {
-        let by_number = match user {
-            Some(User::Id { uid, gid, .. }) => Some((*uid, *gid)),
-            Some(User::Same) | None => self.record.user,
-        };
-        if let Some((uid, gid)) = by_number {
-            return users::in_range(Account { uid, gid, ..Account::default() });
-        }
         let rootfs = &self.record.rootfs;
+        let asked = user.filter(|user| **user != User::Same).or(self.record.user.as_ref());
+        let name = match asked {
+            Some(User::Id { uid, gid, .. }) => {
+                return users::in_range(Account { uid: *uid, gid: *gid, ..Account::default() });
+            }
+            Some(User::Named(name)) => name,
+            Some(User::Same) | None => &rootfs.user,
+        };
         let layers = Layers(&rootfs.layers);
         let read = |path: &str| {
             let bytes = layers.read(path, MOST_USERS).map_err(|source| Error::Io {
@@ -220,7 +221,7 @@ impl Kept {
             })?;
             Ok::<_, Error>(String::from_utf8_lossy(&bytes).into_owned())
         };
-        users::find(&rootfs.user, &read("/etc/passwd")?, &read("/etc/group")?)
+        users::find(name, &read("/etc/passwd")?, &read("/etc/group")?)
     }
 
     /// Of what is put into it: as the machine sees them.

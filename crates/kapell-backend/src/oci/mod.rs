@@ -49,7 +49,8 @@ pub use self::settings::{Network, Settings};
 use self::shared::{Known, Shared};
 use self::slot::{Realm, SLOTS, Slot};
 use crate::containers::{
-    Containers, Enforced, Error, Exec, Exit, Found, Limits, Output, Process, Session, Spec, User,
+    Containers, Enforced, Error, Exec, Exit, Found, Limits, Output, Process, Session, Spec, Trial,
+    User,
 };
 use crate::image::{Image, ImageId, Images};
 use crate::process::{ProcessContainers, blocking, check_name};
@@ -64,6 +65,8 @@ pub struct OciContainers {
     /// Keeps processes, as it does without images.
     inner: ProcessContainers,
     images: Images,
+    /// An empty directory: the root of a container that needs no image.
+    trial: PathBuf,
     shared: Arc<Shared>,
 }
 
@@ -96,7 +99,13 @@ impl OciContainers {
         let known = Known { containers: BTreeMap::new(), slots: Vec::new(), last: Slot(SLOTS - 1) };
         let shared =
             Shared { runc, claim, realm, wires, hierarchies, group, known: Mutex::new(known) };
-        Ok(Self { inner, images, shared: Arc::new(shared) })
+        let trial = dir.join("trial");
+        place::make_dir(&trial, 0o755)?;
+        Ok(Self { inner, images, trial, shared: Arc::new(shared) })
+    }
+
+    fn trial_url(&self) -> String {
+        format!("dir://{}", self.trial.display())
     }
 
     fn find(&self, guid: &str) -> Result<Arc<Kept>, Error> {
@@ -111,7 +120,7 @@ impl OciContainers {
         let user = match spec.user {
             // A user that only this container has on the machine: here it has thousands.
             User::Same | User::Id { own: true, .. } => None,
-            User::Id { uid, gid, own: false } => Some((uid, gid)),
+            user @ (User::Id { own: false, .. } | User::Named(_)) => Some(user),
         };
         let plain = Spec { rootfs: None, user: User::Same, ports: Vec::new(), ..spec };
         self.inner.create(plain).await?;
@@ -206,6 +215,17 @@ impl Containers for OciContainers {
         self.inner.enforced()
     }
 
+    fn has_own_network(&self, _rootfs: Option<&str>) -> bool {
+        self.shared.wires.is_some()
+    }
+
+    /// Nothing but what every container is given: whatever image there is or is not.
+    fn trials(&self) -> Vec<Trial> {
+        let rootfs = Some(self.trial_url());
+        let args = vec!["true".to_owned()];
+        vec![Trial { rootfs, sole: false, path: bundle::PAUSE.to_owned(), args }]
+    }
+
     async fn recover(&self) -> Result<Vec<Found>, Error> {
         let mut found = Vec::new();
         for mut one in self.inner.recover().await? {
@@ -230,7 +250,11 @@ impl Containers for OciContainers {
             let text = "containers here have files of their own: name a rootfs".to_owned();
             return Err(Error::Unstartable(text));
         };
-        let image = self.images.prepare(url).await.map_err(|error| no_image(url, &error))?;
+        let image = if *url == self.trial_url() {
+            Image::of_directory(self.trial.clone())
+        } else {
+            self.images.prepare(url).await.map_err(|error| no_image(url, &error))?
+        };
         let guid = spec.guid.clone();
         let slot = self.shared.take_slot(&guid)?;
         let realm = self.shared.realm;
@@ -267,6 +291,14 @@ impl Containers for OciContainers {
         let Ok(kept) = self.find(guid) else { return Ok(()) };
         self.inner.delete(guid).await?;
         self.clear(guid, kept.record.slot, kept.published(self.shared.realm)).await
+    }
+
+    async fn tidy(&self) -> Result<u64, Error> {
+        let collected = self.images.tidy().await.map_err(|error| Error::Io {
+            what: "cannot remove layers that nobody uses".to_owned(),
+            source: io::Error::other(chain(&error)),
+        })?;
+        Ok(collected.removed_bytes)
     }
 
     async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error> {

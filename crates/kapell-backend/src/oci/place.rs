@@ -214,7 +214,7 @@ fn without_loopback(text: &str) -> String {
     text.lines().filter(is_far).map(|line| format!("{line}\n")).collect()
 }
 
-fn make_dir(dir: &Path, mode: u32) -> Result<(), Error> {
+pub(super) fn make_dir(dir: &Path, mode: u32) -> Result<(), Error> {
     match DirBuilder::new().mode(mode).create(dir) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         result => result.map_err(trouble::io("make", dir)),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::rootfs::Rootfs;
 use super::slot::{Ids, Slot};
-use crate::containers::Port;
+use crate::containers::{Port, User};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
@@ -15,7 +15,7 @@ pub(super) struct Record {
     pub(super) dir: String,
     pub(super) ports: Vec<Port>,
     /// Whom its processes run as, if not whom the image says.
-    pub(super) user: Option<(u32, u32)>,
+    pub(super) user: Option<User>,
     pub(super) rootfs: Rootfs,
 }
 
@@ -26,7 +26,7 @@ impl Record {
         let record = json!({
             "version": 1, "slot": self.slot.0, "base": self.ids.base, "sole": self.sole,
             "dir": self.dir, "ports": ports,
-            "user": self.user.map(|(uid, gid)| [uid, gid]), "rootfs": self.rootfs.to_json(),
+            "user": self.user.as_ref().map(user_to_json), "rootfs": self.rootfs.to_json(),
         });
         record.to_string().into_bytes()
     }
@@ -39,11 +39,9 @@ impl Record {
         let port = |value: &Value| {
             Some(Port { container: number(value.get(0)?)?, host: number(value.get(1)?)? })
         };
-        let id = |value: &Value| u32::try_from(value.as_u64()?).ok();
         let user = value.get("user")?;
-        let user = if user.is_null() { None } else { Some((id(user.get(0)?)?, id(user.get(1)?)?)) };
         Some(Self {
-            user,
+            user: if user.is_null() { None } else { Some(user_from_json(user)?) },
             slot: Slot(number(value.get("slot")?)?),
             ids: Ids { base: u32::try_from(value.get("base")?.as_u64()?).ok()? },
             sole: value.get("sole")?.as_bool()?,
@@ -52,6 +50,23 @@ impl Record {
             rootfs: Rootfs::from_json(value.get("rootfs")?)?,
         })
     }
+}
+
+/// A pair of numbers or a name.
+fn user_to_json(user: &User) -> Value {
+    match user {
+        User::Id { uid, gid, .. } => json!([uid, gid]),
+        User::Named(name) => json!(name),
+        User::Same => Value::Null,
+    }
+}
+
+fn user_from_json(value: &Value) -> Option<User> {
+    if let Some(name) = value.as_str() {
+        return Some(User::Named(name.to_owned()));
+    }
+    let id = |at: usize| u32::try_from(value.get(at)?.as_u64()?).ok();
+    Some(User::Id { uid: id(0)?, gid: id(1)?, own: false })
 }
 
 #[cfg(test)]
@@ -72,12 +87,16 @@ mod tests {
             sole: true,
             dir: "/work".to_owned(),
             ports: vec![Port { container: 80, host: 8080 }],
-            user: Some((1, 2)),
+            user: Some(User::Id { uid: 1, gid: 2, own: false }),
             rootfs,
         };
-        let bytes = record.encode();
-        assert_eq!(Record::parse(&bytes), Some(record));
-        assert_eq!(Record::parse(&bytes[..bytes.len() - 1]), None);
+        let named = Record { user: Some(User::Named("web:log".to_owned())), ..record.clone() };
+        let nobody = Record { user: None, ..record.clone() };
+        for record in [record, named, nobody] {
+            let bytes = record.encode();
+            assert_eq!(Record::parse(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(Record::parse(&bytes), Some(record));
+        }
         assert_eq!(Record::parse(b""), None);
     }
 }

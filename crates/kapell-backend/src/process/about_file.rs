@@ -86,14 +86,17 @@ impl About {
 /// The user to become, if it is another one.
 pub(crate) fn other_user(user: &User) -> Result<Option<(u32, u32)>, Error> {
     let own = (geteuid().as_raw(), getegid().as_raw());
-    match *user {
+    match user {
         User::Same => Ok(None),
-        User::Id { uid, gid, .. } if own.0 == 0 => Ok(Some((uid, gid))),
-        User::Id { uid, gid, .. } if (uid, gid) == own => Ok(None),
+        User::Id { uid, gid, .. } if own.0 == 0 => Ok(Some((*uid, *gid))),
+        User::Id { uid, gid, .. } if (*uid, *gid) == own => Ok(None),
         User::Id { uid, gid, .. } => Err(Error::Unstartable(format!(
             "only root may run a container as user {uid} and group {gid}, and this agent is user {} and \
              group {}: run the agent as root, or the container as the agent's user",
             own.0, own.1
+        ))),
+        User::Named(name) => Err(Error::Unstartable(format!(
+            "cannot run as `{name}`: only a container with a root of its own knows users by name"
         ))),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::cell::CellPresence;
 use super::desired::DesiredLrp;
+use super::ids::CellId;
 use super::task::TaskDefinition;
 
 /// No cell is there at all.
@@ -11,6 +12,13 @@ pub const NO_ANSWER: &str = "unable to communicate to compatible cells";
 
 /// There is room, and too much is starting already.
 pub const IN_FLIGHT: &str = "waiting to start instance: reached in-flight start limit";
+
+/// The chosen cell did not take it, and said why: what lacks, or else what makes it unfit.
+pub fn refused_by(cell_id: &CellId, why: &str) -> String {
+    const LACKS: &str = "insufficient resources";
+    let head = if why.starts_with(LACKS) { "" } else { "found no compatible cells: " };
+    format!("{head}{why} (said by cell `{cell_id}`)")
+}
 
 /// What work wants of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -147,12 +147,6 @@ impl Course {
         }
     }
 
-    /// Whether all that is ever done is to run one program: a container then needs nothing but that.
-    pub fn is_sole(&self) -> bool {
-        let is_run = matches!(self.deed(Leaf(0)), Some(Deed::Run(_)));
-        is_run && self.deed(Leaf(1)).is_none()
-    }
-
     /// Whether it ends, or has ended, because of an [`Event::Stop`].
     pub fn is_stopping(&self) -> bool {
         self.tree.node(ROOT).stopping

@@ -22,12 +22,13 @@ impl Wait {
         start_timeout: Some(Duration::from_secs(60)),
     };
 
-    /// As a desired LRP asks for it: `every_ms` 0 is the usual, `start_timeout_ms` 0 is no limit. What is to be
-    /// checked more often than is usual for one that starts, is so from the start.
-    pub fn asked(every_ms: u64, start_timeout_ms: u64) -> Self {
+    /// As a desired LRP asks for it where this is usual: `every_ms` 0 is the usual, `start_timeout_ms` 0 is no limit.
+    /// What is to be checked more often than is usual for one that starts, is so from the start.
+    #[must_use]
+    pub fn asked(self, every_ms: u64, start_timeout_ms: u64) -> Self {
         let asked = |ms: u64| (ms > 0).then(|| Duration::from_millis(ms));
-        let then = asked(every_ms).unwrap_or(Self::USUAL.then);
-        Self { first: Self::USUAL.first.min(then), then, start_timeout: asked(start_timeout_ms) }
+        let then = asked(every_ms).unwrap_or(self.then);
+        Self { first: self.first.min(then), then, start_timeout: asked(start_timeout_ms) }
     }
 }
 

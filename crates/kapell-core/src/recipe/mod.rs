@@ -24,6 +24,29 @@ pub struct Recipe {
     pub action: Action,
 }
 
+/// Whether all that is ever done is to run one program: a container then needs nothing but that.
+pub fn is_sole(setup: Option<&Action>, action: &Action) -> bool {
+    let mut programs = 0;
+    // A list of what is left and not a recursion: how deep a recipe is, is not for us to say.
+    let mut left: Vec<&Action> = setup.into_iter().chain([action]).collect();
+    while let Some(action) = left.pop() {
+        match action {
+            Action::Run(_) => programs += 1,
+            Action::Download(_) | Action::Upload(_) => return false,
+            Action::Timeout(timeout) => left.push(&timeout.action),
+            Action::Try(nested) => left.push(&nested.action),
+            Action::EmitProgress(progress) => left.push(&progress.action),
+            Action::Parallel(several) | Action::Serial(several) | Action::Codependent(several) => {
+                left.extend(&several.actions);
+            }
+        }
+        if programs > 1 {
+            return false;
+        }
+    }
+    programs == 1
+}
+
 /// A limit as reasons tell it, exactly as it was asked for: `10s`, `1500ms`.
 fn limit(time: Duration) -> String {
     let millis = time.as_millis();

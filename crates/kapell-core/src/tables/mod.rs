@@ -12,7 +12,7 @@ mod timers;
 #[cfg(test)]
 mod tests;
 
-pub use timers::{Timer, timers};
+pub use timers::{Bound, Timer, bounds, timers};
 
 /// One page.
 #[derive(Debug, Clone, PartialEq, Eq)]

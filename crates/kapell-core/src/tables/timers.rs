@@ -81,7 +81,7 @@ pub fn timers() -> Vec<Timer> {
 }
 
 /// A test of the settings holds them to what a cell really does.
-const OF_CELLS: [Timer; 4] = [
+const OF_CELLS: [Timer; 11] = [
     timer(
         "cell_poll",
         Duration::from_secs(30),
@@ -98,6 +98,87 @@ const OF_CELLS: [Timer; 4] = [
         Duration::from_secs(10),
         "Between asking a container to stop and killing it, where it says nothing itself.",
     ),
+    timer(
+        "first_checks",
+        Wait::USUAL.first,
+        "How often an instance is checked until it is healthy, and one that is not ready.",
+    ),
+    timer(
+        "later_checks",
+        Wait::USUAL.then,
+        "How often an instance that is healthy is checked, where `every_ms` says nothing.",
+    ),
+    timer("monitor_timeout", Duration::from_secs(60), "How long a `monitor` may take."),
+    timer(
+        "transfer_timeout",
+        Duration::from_secs(30 * 60),
+        "How long a `download` or an `upload` may take.",
+    ),
+    timer(
+        "self_test_every",
+        Duration::from_secs(10 * 60),
+        "How often a cell makes a container to see whether it can.",
+    ),
+    timer(
+        "self_test_retry",
+        Duration::from_secs(30),
+        "How soon it tries again after it could not.",
+    ),
+    timer(
+        "self_test_timeout",
+        Duration::from_secs(2 * 60),
+        "How long that may take until it counts as a failure.",
+    ),
+];
+
+/// A bound that can be set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    /// Its name in the settings.
+    pub key: &'static str,
+    pub usual: String,
+    pub about: &'static str,
+}
+
+/// Every bound of the board and of a cell that can be set. A test of the settings holds them to what is.
+pub fn bounds() -> Vec<Bound> {
+    let starts = Settings::default().in_flight_starts;
+    let starts = starts.map_or_else(|| "none".to_owned(), |most| most.to_string());
+    let starts = Bound {
+        key: "in_flight_starts",
+        usual: starts,
+        about: "How many containers may be starting at once, on all cells together.",
+    };
+    let of_cells =
+        OF_A_CELL.map(|(key, usual, about)| Bound { key, usual: usual.to_owned(), about });
+    [starts].into_iter().chain(of_cells).collect()
+}
+
+const OF_A_CELL: [(&str, &str, &str); 8] = [
+    (
+        "cell_cpu_millis",
+        "none",
+        "Thousandths of a processor that a cell gives to containers in all; with `none`, nobody counts.",
+    ),
+    ("checks_at_once", "64", "Checks of instances that are under way at once on a cell."),
+    ("transfers_at_once", "16", "Downloads and uploads that are under way at once on a cell."),
+    (
+        "download_root",
+        "none",
+        "Where `file:` URLs of downloads must lead to; with `none`, there are none.",
+    ),
+    ("download_mib", "2048", "The most that a `download` may bring."),
+    ("upload_mib", "64", "The most that an `upload` may take away."),
+    (
+        "self_test_failures",
+        "3",
+        "After so many self-tests that failed in a row a cell takes no more work, until one goes well.",
+    ),
+    (
+        "image_cache_mib",
+        "20480",
+        "How much a cell keeps of unpacked images. What no container uses goes above that, least recently used first.",
+    ),
 ];
 
 pub(super) fn page() -> Page {
@@ -111,16 +192,6 @@ pub(super) fn page() -> Page {
         .map(|timer| [format!("`{}`", timer.key), short(timer.usual), timer.about.to_owned()]);
     text.push_str(&table(["setting", "usual", "what it is"], rows));
     let counts = [
-        (
-            "first checks",
-            short(Wait::USUAL.first),
-            "How often an instance is checked until it is healthy, and one that is not ready.",
-        ),
-        (
-            "later checks",
-            short(Wait::USUAL.then),
-            "How often an instance that is healthy is checked, where `every_ms` says nothing.",
-        ),
         (
             "answer to a check",
             short(Check::USUAL_TIMEOUT),
@@ -136,12 +207,11 @@ pub(super) fn page() -> Page {
             settings.most_crashes.to_string(),
             "After more of them an instance is not started again.",
         ),
-        (
-            "`in_flight_starts`",
-            settings.in_flight_starts.map_or_else(|| "none".to_owned(), |most| most.to_string()),
-            "How many containers may be starting at once, on all cells together. This one can be set.",
-        ),
     ];
+    let bounds = bounds().into_iter();
+    let bounds = bounds.map(|it| [format!("`{}`", it.key), it.usual, it.about.to_owned()]);
+    text.push_str(&table(["setting", "usual", "what it is"], bounds));
+    text.push_str("These are as they are:\n\n");
     let counts = counts.map(|(name, usual, about)| [name.to_owned(), usual, about.to_owned()]);
     text.push_str(&table(["bound", "usual", "what it is"], counts));
     super::page("timers", "Timers and bounds", &text)

@@ -24,6 +24,8 @@ pub(super) struct Share {
     pub(super) placed: usize,
     /// What it refused, and what it was not sent after it failed.
     pub(super) carried: Vec<Start>,
+    /// Why it refused what it refused.
+    pub(super) refused: Vec<(Start, String)>,
     /// The cell did not answer: it may have taken what it was sent then.
     pub(super) silent: Option<LinkError>,
 }
@@ -91,6 +93,8 @@ async fn send(board: &Board, cell: &CellPresence, parcel: Parcel, share: &mut Sh
             let cell_id = &cell.cell_id;
             Meters::add(&board.meters().refused_by_cells, starts.len());
             tracing::warn!(%cell_id, %problem, "a cell refused all of its work");
+            let reasons = starts.iter().map(|start| (start.clone(), problem.message.clone()));
+            share.refused.extend(reasons);
             share.carried.extend(starts);
             false
         }
@@ -106,11 +110,12 @@ async fn send(board: &Board, cell: &CellPresence, parcel: Parcel, share: &mut Sh
 fn taken(board: &Board, starts: Vec<Start>, answer: WorkAnswer, share: &mut Share) {
     let lrps = answer.refused_lrps.into_iter().map(|(key, why)| (Start::Lrp(key), why));
     let tasks = answer.refused_tasks.into_iter().map(|(guid, why)| (Start::Task(guid), why));
-    let refused: BTreeMap<Start, String> = lrps.chain(tasks).collect();
+    let mut refused: BTreeMap<Start, String> = lrps.chain(tasks).collect();
     let (all, before) = (starts.len(), share.carried.len());
     for start in starts {
-        if let Some(why) = refused.get(&start) {
+        if let Some(why) = refused.remove(&start) {
             tracing::debug!(?start, why, "the chosen cell refused");
+            share.refused.push((start.clone(), why));
             share.carried.push(start);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_core::auction::{self, Auction, Cause, Limits, Placed};
-use kapell_core::board::placement::{NO_ANSWER, NO_CELL};
+use kapell_core::board::placement::{NO_ANSWER, NO_CELL, refused_by};
 use kapell_core::board::{CellId, CellPresence, CellState, LrpKey, Request};
 use kapell_core::seams::Moment;
 use tokio::sync::Semaphore;
@@ -173,6 +173,9 @@ impl Round {
             let Ok((cell_id, share)) = done else { continue };
             outcome.placed += share.placed;
             outcome.carried.extend(share.carried);
+            for (start, why) in share.refused {
+                note(board, start, &refused_by(&cell_id, &why), false);
+            }
             if let Some(error) = share.silent {
                 self.failed(board, cell_id, &error);
             }
@@ -221,15 +224,20 @@ fn fail(board: &Board, whole: bool, work: &auction::Work, reason: &str, outcome:
         Start::Lrp(_) => false,
         Start::Task(_) => whole,
     };
+    note(board, start.clone(), reason, last);
+    if !last {
+        outcome.carried.push(start);
+    }
+}
+
+/// Has the board say why something is not placed, unless it does so already. If this is the `last` word, it fails.
+fn note(board: &Board, start: Start, reason: &str, last: bool) {
     if last || said(board, &start).is_none_or(|said| is_news(&said, reason)) {
         let reason = reason.to_owned();
-        board.ask_itself(match start.clone() {
+        board.ask_itself(match start {
             Start::Lrp(key) => Request::FailPlacement { key, reason },
             Start::Task(task_guid) => Request::FailTaskPlacement { task_guid, reason, last },
         });
-    }
-    if !last {
-        outcome.carried.push(start);
     }
 }
 

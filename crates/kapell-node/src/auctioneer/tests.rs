@@ -93,6 +93,31 @@ async fn what_a_cell_refuses_is_carried_over() {
     }
 }
 
+/// It says why it is not placed until it is.
+#[tokio::test(start_paused = true)]
+async fn what_a_cell_refuses_says_so() {
+    for (manner, reason) in [(Manner::Refuses, "no"), (Manner::RefusesAll, "no more")] {
+        let theatre = Theatre::new();
+        let show = theatre.open_and_settle().await;
+        theatre.cells.behave("c", manner);
+        show.board.present(presence("c")).unwrap();
+        show.board.ask(desire("l", 1)).await.unwrap();
+        show.board.ask(create(definition("t"))).await.unwrap();
+        let why = format!("found no compatible cells: {reason} (said by cell `c`)");
+        let told = async || {
+            let task = show.task("t").unwrap().placement_error;
+            placement_error(&show, "l").as_ref() == Some(&why) && task.as_ref() == Some(&why)
+        };
+        eventually("both say why", secs(1), told).await;
+        let task = show.task("t").unwrap();
+        assert_eq!((task.state, task.failed), (TaskState::Pending, false));
+        theatre.cells.behave("c", Manner::Good);
+        keep(&show, &["c"], 10).await;
+        show.run("c", "l", 0).await;
+        assert_eq!(placement_error(&show, "l"), None);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_cell_does_not_answer_is_left_to_convergence() {
     let theatre = Theatre::new();

@@ -1,12 +1,14 @@
 //! Turns what happens into decisions of the rep, and those into deeds.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_api::v1::{ReportAnswer, Welcome};
 use kapell_backend::containers::Error;
 use kapell_core::board::request::Report;
+use kapell_core::causes::chain;
 use kapell_core::rep::container::RunResult;
 use kapell_core::seams::Moment;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -17,12 +19,9 @@ use super::lead::Lead;
 use super::leaders::Leaders;
 use super::rep::{Effect, Read, Rep, Told};
 use super::self_test::SelfTest;
-use super::timers::{PollTimer, PresenceTimer, Standing};
+use super::timers::{LONG, PollTimer, PresenceTimer, Standing};
 use super::{End, Shared};
 use crate::link::{CELL_ID_IN_USE, LinkError};
-
-/// How long to sleep when nothing is due.
-const LONG: Duration = Duration::from_secs(3600);
 
 /// The one that acts for a cell.
 #[derive(Debug)]
@@ -36,6 +35,8 @@ pub(super) struct Actor {
     pub(super) poll: PollTimer,
     presence: PresenceTimer,
     prune_due: Moment,
+    /// The driver is removing what is too much.
+    tidying: bool,
     pub(super) evacuation: Evacuation,
     pub(super) self_test: SelfTest,
     /// Until when to wait for what is under way.
@@ -51,6 +52,7 @@ impl Actor {
             poll: PollTimer::new(now, settings),
             presence: PresenceTimer::new(now, settings),
             prune_due: now,
+            tidying: false,
             shared,
             jobs: JoinSet::new(),
             waiting: VecDeque::new(),
@@ -229,6 +231,25 @@ impl Actor {
         let there = rep.executor.guids();
         let wall = self.shared.clock.wall();
         self.tidy_up(move || shared.logs.prune_all(&there, wall, &shared.settings));
+        if !mem::replace(&mut self.tidying, true) {
+            let containers = Arc::clone(&self.shared.containers);
+            self.jobs.spawn(async move { Done::Tidied(containers.tidy().await) });
+        }
+    }
+
+    fn tidied(&mut self, outcome: Result<u64, Error>) {
+        self.tidying = false;
+        match outcome {
+            Ok(0) => {}
+            Ok(bytes) => tracing::info!(bytes, "what was kept for containers to come was too much"),
+            Err(error) => {
+                let reason = chain(&error);
+                tracing::warn!(
+                    reason,
+                    "what is kept for containers to come stays too much, will try again"
+                );
+            }
+        }
     }
 
     fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
@@ -240,6 +261,7 @@ impl Actor {
                 rep.ended(&guid, result);
             }
             Ok(Done::Pruned) => {}
+            Ok(Done::Tidied(outcome)) => self.tidied(outcome),
             Ok(Done::SelfTested(port, outcome)) => self.self_tested(&mut rep, port, &outcome),
             Ok(Done::Deleted(guid, outcome)) => {
                 if outcome.is_ok() {
@@ -373,6 +395,10 @@ impl Actor {
             let rep = self.shared.rep();
             rep.end == Some(End::StopWork) && rep.executor.is_empty()
         };
+        if gone {
+            // There is nothing left to evacuate.
+            self.shared.mark.clear();
+        }
         if gone && self.presence.is_welcome() && !self.evacuation.is_gone() {
             let left = tokio::time::timeout(LITTLE, self.shared.board.leave(&self.shared.id)).await;
             if !matches!(left, Ok(Ok(()))) {

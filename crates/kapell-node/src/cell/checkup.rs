@@ -9,11 +9,9 @@ use tokio::task::JoinSet;
 
 use super::examination::Examination;
 use super::tag::Tag;
+use super::timers::LONG;
 use super::tools::Tools;
 use super::walk::{Part, Turn, Walk};
-
-/// How long to sleep when nothing is due.
-const LONG: Duration = Duration::from_secs(3600);
 
 /// What a check is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,11 +66,14 @@ impl Checkup {
     /// One of a container that an earlier agent has left: whether it is ready is not known.
     pub(super) fn resume(tools: Arc<Tools>, tag: Arc<Tag>, was_healthy: bool, count: u64) -> Self {
         let round = |(by, wait)| Round { by, wait, since: Moment::ZERO, due: None };
-        let health = Examination::of_health(&tag).map(|it| {
+        let settings = &tools.settings;
+        let usual =
+            Wait { first: settings.first_checks, then: settings.later_checks, ..Wait::USUAL };
+        let health = Examination::of_health(&tag, usual).map(|it| {
             let round = round(it);
             (Health::resume(round.wait, was_healthy), round)
         });
-        let readiness = Examination::of_readiness(&tag).map(|it| {
+        let readiness = Examination::of_readiness(&tag, usual).map(|it| {
             let round = round(it);
             (Readiness::begin(round.wait), round)
         });
@@ -93,8 +94,7 @@ impl Checkup {
     pub(super) fn begin_health(&mut self) {
         let now = self.tools.clock.now();
         if let Some((health, round)) = &mut self.health {
-            round.since = now;
-            round.due = Some(now.after(health.first_due()));
+            round.begin(now, health.first_due());
         }
     }
 
@@ -102,8 +102,7 @@ impl Checkup {
     pub(super) fn begin_readiness(&mut self) {
         let now = self.tools.clock.now();
         if let Some((readiness, round)) = &mut self.readiness {
-            round.since = now;
-            round.due = Some(now.after(readiness.first_due()));
+            round.begin(now, readiness.first_due());
         }
     }
 
@@ -139,24 +138,17 @@ impl Checkup {
 
     fn begin_what_is_due(&mut self) {
         let now = self.tools.clock.now();
-        let (tools, tag) = (&self.tools, &self.tag);
-        if let Some((_, round)) = &mut self.health
-            && round.due.take_if(|due| *due <= now).is_some()
-        {
+        let health = self.health.as_mut().map(|(_, round)| (About::Health, round));
+        let readiness = self.readiness.as_mut().map(|(_, round)| (About::Readiness, round));
+        for (about, round) in [health, readiness].into_iter().flatten() {
+            if round.due.take_if(|due| *due <= now).is_none() {
+                continue;
+            }
             let limit = round.limit(now, &self.tools);
             self.count += 1;
-            let check =
-                check(Arc::clone(tools), Arc::clone(tag), round.by.clone(), limit, self.count);
-            self.under_way.spawn(async move { (About::Health, check.await) });
-        }
-        if let Some((_, round)) = &mut self.readiness
-            && round.due.take_if(|due| *due <= now).is_some()
-        {
-            let limit = round.by.limit(&self.tools.settings);
-            self.count += 1;
-            let check =
-                check(Arc::clone(tools), Arc::clone(tag), round.by.clone(), limit, self.count);
-            self.under_way.spawn(async move { (About::Readiness, check.await) });
+            let of = (Arc::clone(&self.tools), Arc::clone(&self.tag));
+            let check = check(of.0, of.1, round.by.clone(), limit, self.count);
+            self.under_way.spawn(async move { (about, check.await) });
         }
     }
 
@@ -194,6 +186,11 @@ impl Checkup {
 }
 
 impl Round {
+    fn begin(&mut self, now: Moment, first: Duration) {
+        self.since = now;
+        self.due = Some(now.after(first));
+    }
+
     /// How long the next check may take: one that hangs must not outlast the time to start.
     fn limit(&self, now: Moment, tools: &Tools) -> Duration {
         let limit = self.by.limit(&tools.settings);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kapell_backend::containers::{Error, Exit, Output, Process};
 use kapell_core::board::{Download, Run, Upload};
+use kapell_core::causes::chain;
 use kapell_core::recipe::{Deed, Leaf, Outcome};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -119,15 +120,19 @@ impl Doing {
     }
 
     async fn process(&self, run: &Run) -> Result<Process, String> {
-        let own_dir = self.tools.containers.dir(self.tag.instance_guid.as_str());
+        let containers = &self.tools.containers;
+        let inside = launch::Inside {
+            dir: containers.dir(self.tag.instance_guid.as_str()),
+            own_network: containers.has_own_network(self.tag.rootfs.as_deref()),
+        };
         let (tools, tag, name, output) =
             (Arc::clone(&self.tools), Arc::clone(&self.tag), self.name.clone(), self.output);
         let asked = run.clone();
         let make = move || {
             let of = (&*tag, &tools.cell_id);
-            launch::process(of, (&name, output), &asked, &own_dir, &tools.settings)
+            launch::process(of, (&name, output), &asked, &inside, &tools.settings)
         };
-        if run.user.is_none() {
+        if !launch::has_other_user(&self.tag, run) {
             return make();
         }
         // Looking up a user may take long.
@@ -143,7 +148,7 @@ impl Doing {
             biased;
             exit = &mut ended => match exit {
                 Ok(exit) => Ended::exited(exit),
-                Err(error) => Ended::failed(outcome::told(&error)),
+                Err(error) => Ended::failed(chain(&error)),
             },
             never = &mut stopping => match never {},
         }
@@ -188,7 +193,7 @@ impl Doing {
 
 /// Why something was not started. What is wrong with the machine concerns those who run it, too.
 pub(super) fn unstarted(tag: &Tag, error: &Error) -> String {
-    let reason = outcome::told(error);
+    let reason = chain(error);
     if matches!(error, Error::Io { .. }) {
         let container = &tag.instance_guid;
         tracing::warn!(%container, key = ?tag.key, reason, "this machine could not start a container");

@@ -1,14 +1,69 @@
 //! How a cell that evacuates comes to its end.
 
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::mem;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use kapell_core::seams::Moment;
+use kapell_core::seams::{Clock, Moment, Timestamp};
 
 use super::Shared;
 use super::actor::Actor;
 use super::job::Done;
 use super::rep::{Read, Rep};
+
+/// Says that a cell evacuates to an agent that comes after this one, and by when it is to be over.
+#[derive(Debug)]
+pub(super) struct Mark {
+    /// None: nothing is kept.
+    path: Option<PathBuf>,
+}
+
+impl Mark {
+    pub(super) fn new(cell_dir: Option<&Path>) -> Self {
+        Self { path: cell_dir.map(|dir| dir.join("evacuating")) }
+    }
+
+    pub(super) fn set(&self, by: Timestamp) {
+        let Some(path) = &self.path else { return };
+        let draft = path.with_extension("draft");
+        let write = || {
+            let mut file = File::create(&draft)?;
+            file.write_all(format!("{}\n", by.0).as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&draft, path)
+        };
+        if let Err(error) = write() {
+            tracing::warn!(%error, path = %path.display(), "an agent that comes after this one will not go on evacuating");
+        }
+    }
+
+    /// Until when it goes on, if an earlier agent had not done with it.
+    pub(super) fn found(&self, clock: &dyn Clock, longest: Duration) -> Option<Moment> {
+        let path = self.path.as_deref()?;
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            read => read.unwrap_or_default(),
+        };
+        // One that cannot be read says at least that it evacuates.
+        let by = text.trim().parse().ok().map(Timestamp);
+        let left = by.map_or(longest, |by| by.since(clock.wall()).min(longest));
+        tracing::info!(?left, "goes on evacuating, as the agent before this one did");
+        Some(clock.now().after(left))
+    }
+
+    pub(super) fn clear(&self) {
+        let Some(path) = &self.path else { return };
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, path = %path.display(), "the next agent will evacuate unless this is removed");
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
 
 /// How far an evacuation is, once no container is left.
 #[derive(Debug, Default)]
@@ -48,6 +103,7 @@ impl Evacuation {
 
     fn end(&mut self, shared: &Shared) {
         self.gone = true;
+        shared.mark.clear();
         shared.evacuated.send_replace(true);
     }
 

@@ -25,17 +25,17 @@ pub(super) enum Examination {
 }
 
 impl Examination {
-    pub(super) fn of_health(tag: &Tag) -> Option<(Self, Wait)> {
+    pub(super) fn of_health(tag: &Tag, usual: Wait) -> Option<(Self, Wait)> {
         if let Some(check) = &tag.check {
-            return Some((Self::by(check, tag), Wait::asked(check.every_ms, tag.start_timeout_ms)));
+            return Some((Self::by(check, tag), usual.asked(check.every_ms, tag.start_timeout_ms)));
         }
         let monitor = tag.monitor.clone()?;
-        Some((Self::Monitor(monitor), Wait::asked(0, tag.start_timeout_ms)))
+        Some((Self::Monitor(monitor), usual.asked(0, tag.start_timeout_ms)))
     }
 
-    pub(super) fn of_readiness(tag: &Tag) -> Option<(Self, Wait)> {
+    pub(super) fn of_readiness(tag: &Tag, usual: Wait) -> Option<(Self, Wait)> {
         let check = tag.readiness.as_ref()?;
-        Some((Self::by(check, tag), Wait::asked(check.every_ms, 0)))
+        Some((Self::by(check, tag), usual.asked(check.every_ms, 0)))
     }
 
     fn by(check: &Check, tag: &Tag) -> Self {

@@ -22,4 +22,6 @@ pub(super) enum Done {
     /// With the port that it had.
     SelfTested(Option<u16>, Result<(), String>),
     Pruned,
+    /// With what was removed.
+    Tidied(Result<u64, Error>),
 }

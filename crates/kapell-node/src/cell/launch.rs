@@ -1,7 +1,7 @@
 //! From work to what a driver runs.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kapell_backend::containers::{Limits, Output, Port, Process, Spec, User};
 use kapell_core::board::{CellId, PortMapping, Run};
@@ -22,7 +22,7 @@ pub(super) fn spec(tag: &Tag, sole: bool, settings: &CellSettings) -> Result<Spe
         guid: tag.instance_guid.as_str().to_owned(),
         tag: tag.encode(),
         rootfs: tag.rootfs.clone(),
-        user: user(asked, tag.uid, settings)?,
+        user: user(asked, tag, settings)?,
         limits: Limits {
             memory_mb: limit(tag.memory_mb),
             cpu_millis: limit(tag.cpu_millis),
@@ -36,27 +36,34 @@ pub(super) fn spec(tag: &Tag, sole: bool, settings: &CellSettings) -> Result<Spe
     })
 }
 
-/// Makes ready what a driver needs to run a program in a container, whose directory is `own_dir`.
+/// What a container is like, as its driver tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Inside {
+    pub(super) dir: PathBuf,
+    pub(super) own_network: bool,
+}
+
+/// Makes ready what a driver needs to run a program in a container.
 pub(super) fn process(
     (tag, cell_id): (&Tag, &CellId),
     (name, output): (&str, Output),
     run: &Run,
-    own_dir: &Path,
+    inside: &Inside,
     settings: &CellSettings,
 ) -> Result<Process, String> {
     let user = match &run.user {
-        Some(asked) => Some(user(Some(asked), None, settings)?),
-        None => None,
+        Some(asked) if has_other_user(tag, run) => Some(user(Some(asked), tag, settings)?),
+        Some(_) | None => None,
     };
     let dir = run.dir.as_ref().map(PathBuf::from);
-    let home = dir.as_deref().unwrap_or(own_dir);
+    let home = dir.as_deref().unwrap_or(&inside.dir);
     let mut env = Environment::default();
     for variable in tag.env.iter().chain(&run.env) {
         env.set(variable.name.as_str(), variable.value.as_str());
     }
     env.set_default("PATH", PATH.to_owned());
     env.set_default("HOME", home.to_string_lossy().into_owned());
-    about(tag, cell_id, settings, &mut env);
+    about(tag, cell_id, inside.own_network, &mut env);
     Ok(Process {
         name: name.to_owned(),
         path: run.path.clone(),
@@ -70,7 +77,7 @@ pub(super) fn process(
 }
 
 /// What a container is told of itself.
-fn about(tag: &Tag, cell_id: &CellId, settings: &CellSettings, env: &mut Environment) {
+fn about(tag: &Tag, cell_id: &CellId, own_network: bool, env: &mut Environment) {
     let guid = tag.instance_guid.as_str();
     env.set("KAPELL_CELL_ID", cell_id.as_str());
     env.set("KAPELL_INSTANCE_GUID", guid);
@@ -83,7 +90,6 @@ fn about(tag: &Tag, cell_id: &CellId, settings: &CellSettings, env: &mut Environ
         }
         Key::Task(guid) => env.set("KAPELL_TASK_GUID", guid.as_str()),
     }
-    let own_network = settings.own_network && tag.rootfs.is_some();
     let listens = |port: &PortMapping| {
         let port = if own_network { port.container_port } else { port.host_port };
         port.to_string()
@@ -118,11 +124,21 @@ impl Environment {
     }
 }
 
+/// Whether a program is to run as somebody else than its container does.
+pub(super) fn has_other_user(tag: &Tag, run: &Run) -> bool {
+    let of_container = tag.plain().and_then(|run| run.user.as_ref());
+    run.user.is_some() && run.user.as_ref() != of_container
+}
+
 /// Whom a container runs as: whom it asks for, or one of its own, or the agent's own user.
-fn user(asked: Option<&str>, own: Option<u32>, settings: &CellSettings) -> Result<User, String> {
+fn user(asked: Option<&str>, tag: &Tag, settings: &CellSettings) -> Result<User, String> {
     let Some(asked) = asked else {
-        return Ok(own.map_or(User::Same, |uid| User::Id { uid, gid: uid, own: true }));
+        return Ok(tag.uid.map_or(User::Same, |uid| User::Id { uid, gid: uid, own: true }));
     };
+    if tag.rootfs.is_some() {
+        // This machine knows nothing of the users that a root brings, and none of them is one of this machine.
+        return Ok(User::Named(asked.to_owned()));
+    }
     let (uid, gid) = look_up(asked)?;
     let agent = crate::system::user();
     if uid == 0 && !settings.allow_root {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kapell_backend::containers::FoundProcess;
 use kapell_core::board::InstanceGuid;
-use kapell_core::recipe::{Outcome, Phase};
+use kapell_core::recipe::{self, Outcome, Phase};
 use kapell_core::rep::container::RunResult;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -108,8 +108,7 @@ async fn create(tools: &Arc<Tools>, tag: &Arc<Tag>) -> Result<(), String> {
 
 /// Whether there will never be more than one program.
 fn is_sole(tag: &Tag) -> bool {
-    let (course, _) = kapell_core::recipe::Course::begin(tag.recipe());
-    course.is_sole() && tag.monitor.is_none()
+    recipe::is_sole(tag.setup.as_ref(), &tag.action) && tag.monitor.is_none()
 }
 
 impl Lead {

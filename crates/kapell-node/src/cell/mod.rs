@@ -36,6 +36,7 @@ mod walk;
 mod wanted;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
@@ -47,6 +48,7 @@ use kapell_core::seat::Epoch;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
+use self::evacuation::Mark;
 pub use self::logs::ContainerLogs;
 use self::logs::Logs;
 use self::rep::{Read, Rep};
@@ -74,6 +76,7 @@ struct Shared {
     tools: Arc<Tools>,
     board: Arc<dyn BoardLink>,
     logs: Logs,
+    mark: Mark,
     /// What it says of itself while all is well.
     presence: CellPresence,
     rep: Mutex<Rep>,
@@ -199,13 +202,21 @@ impl Cell {
         Ok(())
     }
 
-    /// Takes no more work, and ends once everything has moved elsewhere or time is over.
+    /// Forgets that an earlier agent was evacuating the cell in this directory: the next one takes work again.
+    pub fn stay(dir: &Path) {
+        Mark::new(Some(dir)).clear();
+    }
+
+    /// Takes no more work, and ends once everything has moved elsewhere or time is over. An agent that is started
+    /// again meanwhile goes on with it.
     pub fn begin_evacuation(&self) {
         let mut rep = self.shared.rep();
         if !rep.evacuating {
             rep.evacuating = true;
-            let by = self.shared.clock.now().after(self.shared.settings.evacuation);
-            rep.evacuate_by = Some(by);
+            let (clock, time) = (&self.shared.clock, self.shared.settings.evacuation);
+            // While nobody can come to the end of it, who would remove the mark.
+            self.shared.mark.set(clock.wall().after(time));
+            rep.evacuate_by = Some(clock.now().after(time));
             rep.look_at_all();
             rep.ask(Read::Now);
         }

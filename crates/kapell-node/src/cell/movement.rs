@@ -5,12 +5,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use kapell_core::board::{Download, Upload};
+use kapell_core::causes::chain;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 use ring::digest::{Context, SHA256};
 use tokio::task::spawn_blocking;
 
-use super::outcome;
 use super::tag::Tag;
 use super::tools::Tools;
 use super::transfers;
@@ -54,9 +54,7 @@ pub(super) async fn download(
         checked.unwrap_or_else(|error| Err(error.to_string())).map_err(failed)?;
     }
     let put = tools.containers.put(guid, &passing.0, &download.to).await;
-    put.map_err(|error| {
-        format!("cannot put `{from}` to `{}`: {}", download.to, outcome::told(&error))
-    })
+    put.map_err(|error| format!("cannot put `{from}` to `{}`: {}", download.to, chain(&error)))
 }
 
 /// Reads a file of a container and sends it.
@@ -66,7 +64,7 @@ pub(super) async fn upload(tools: &Tools, tag: &Tag, upload: &Upload) -> Result<
     let most = tools.settings.upload_bytes;
     let guid = tag.instance_guid.as_str();
     let read = tools.containers.read_own(guid, from, most.saturating_add(1)).await;
-    let bytes = read.map_err(|error| failed(outcome::told(&error)))?;
+    let bytes = read.map_err(|error| failed(chain(&error)))?;
     if bytes.len() as u64 > most {
         return Err(failed(transfers::too_long(most)));
     }

@@ -1,6 +1,6 @@
 //! From how a process ended to what that means.
 
-use kapell_backend::containers::{Error, Exit};
+use kapell_backend::containers::Exit;
 use kapell_core::recipe::Outcome;
 use nix::sys::signal::Signal;
 
@@ -40,14 +40,6 @@ pub(super) fn reason(exit: &Exit) -> String {
 fn killed_by(signal: i32) -> String {
     let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
     format!("Killed by signal {signal} ({name})")
-}
-
-/// An error with what caused it.
-pub(super) fn told(error: &Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 /// Keeps a reason short enough for a record.

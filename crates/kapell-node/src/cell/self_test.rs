@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kapell_backend::containers::{Containers, Error, Limits, Output, Port, Process, Spec, User};
+use kapell_backend::containers::{
+    Containers, Error, Limits, Output, Port, Process, Spec, Trial, User,
+};
+use kapell_core::causes::chain;
 use kapell_core::seams::Moment;
 
 use super::Shared;
@@ -67,18 +70,23 @@ impl Actor {
         if rep.end.is_some() || self.self_test.due.take_if(|due| *due <= now).is_none() {
             return;
         }
-        self.self_test.count += 1;
-        // Of those that come after a restart, one may be left of before.
-        let guid = format!("{PREFIX}{}-{}", self.shared.clock.wall().0, self.self_test.count);
         let port = rep.executor.lend_port();
         let shared = Arc::clone(&self.shared);
+        let mut tests = Vec::new();
+        for trial in shared.containers.trials() {
+            self.self_test.count += 1;
+            // Of those that come after a restart, one may be left of before.
+            let guid = format!("{PREFIX}{}-{}", shared.clock.wall().0, self.self_test.count);
+            tests.push((guid, trial));
+        }
         self.jobs.spawn(async move {
-            let limit = shared.settings.self_test_limit;
-            let made = tokio::time::timeout(limit, make_one(&shared, &guid, port)).await;
-            let made = made.unwrap_or_else(|_| Err(format!("it took longer than {limit:?}")));
-            let deleted = tokio::time::timeout(limit, delete(&*shared.containers, &guid)).await;
-            let deleted = deleted.unwrap_or_else(|_| Err("it cannot be deleted".to_owned()));
-            Done::SelfTested(port, made.and(deleted))
+            let mut outcome = Ok(());
+            for (guid, trial) in tests {
+                let kind = trial.rootfs.as_ref().map_or("", |_| "a container with its own root: ");
+                let went = go_through(&shared, &guid, port, trial).await;
+                outcome = outcome.and(went.map_err(|reason| format!("{kind}{reason}")));
+            }
+            Done::SelfTested(port, outcome)
         });
     }
 
@@ -98,29 +106,49 @@ impl Actor {
     }
 }
 
-fn spec(guid: &str, port: Option<u16>, logs: PathBuf) -> Spec {
+async fn go_through(
+    shared: &Shared,
+    guid: &str,
+    port: Option<u16>,
+    trial: Trial,
+) -> Result<(), String> {
+    let limit = shared.settings.self_test_limit;
+    let made = tokio::time::timeout(limit, make_one(shared, guid, port, trial)).await;
+    let made = made.unwrap_or_else(|_| Err(format!("it took longer than {limit:?}")));
+    let deleted = tokio::time::timeout(limit, delete(&*shared.containers, guid)).await;
+    let deleted = deleted.unwrap_or_else(|_| Err("it cannot be deleted".to_owned()));
+    made.and(deleted)
+}
+
+fn spec(guid: &str, port: Option<u16>, logs: PathBuf, trial: &Trial) -> Spec {
     Spec {
         guid: guid.to_owned(),
         tag: Vec::new(),
-        rootfs: None,
+        rootfs: trial.rootfs.clone(),
         user: User::Same,
         limits: Limits::default(),
         ports: port.map(|port| Port { container: port, host: port }).into_iter().collect(),
         logs,
         log_bytes: 0,
         log_rate: None,
-        sole: true,
+        sole: trial.sole,
     }
 }
 
-async fn make_one(shared: &Shared, guid: &str, port: Option<u16>) -> Result<(), String> {
+async fn make_one(
+    shared: &Shared,
+    guid: &str,
+    port: Option<u16>,
+    trial: Trial,
+) -> Result<(), String> {
     let containers = &shared.containers;
-    let failed = |error: Error| outcome::told(&error);
-    containers.create(spec(guid, port, shared.logs.of_self_test())).await.map_err(failed)?;
+    let failed = |error: Error| chain(&error);
+    let spec = spec(guid, port, shared.logs.of_self_test(), &trial);
+    containers.create(spec).await.map_err(failed)?;
     let process = Process {
         name: "0".to_owned(),
-        path: "true".to_owned(),
-        args: Vec::new(),
+        path: trial.path,
+        args: trial.args,
         env: vec![("PATH".to_owned(), PATH.to_owned())],
         dir: None,
         user: None,
@@ -136,6 +164,6 @@ async fn delete(containers: &dyn Containers, guid: &str) -> Result<(), String> {
     match containers.delete(guid).await {
         // It was not made, and that was told.
         Ok(()) | Err(Error::Unknown(_)) => Ok(()),
-        Err(error) => Err(outcome::told(&error)),
+        Err(error) => Err(chain(&error)),
     }
 }

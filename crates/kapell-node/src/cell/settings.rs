@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kapell_core::planted::Planted;
+use kapell_core::recipe::Wait;
 
 /// Users that cells give to containers, each cell some of them.
 pub const OWN_USERS: Range<u32> = 300_000..4_396_000;
@@ -28,6 +29,10 @@ pub struct CellSettings {
     pub runs: usize,
     /// Checks of instances that are under way at once.
     pub checks: usize,
+    /// How often an instance is checked until it is well.
+    pub first_checks: Duration,
+    /// How often it is checked then, where it says nothing itself.
+    pub later_checks: Duration,
     /// How long a `monitor` may take.
     pub monitor_limit: Duration,
     /// Downloads and uploads that are under way at once.
@@ -51,9 +56,6 @@ pub struct CellSettings {
     pub report_batch: usize,
     /// Host ports for what instances listen on.
     pub ports: Range<u16>,
-    /// Containers with a root of their own have a network of their own too: they listen on the ports that they ask
-    /// for, and host ports lead there. All others must listen on the host ports.
-    pub own_network: bool,
     /// Users to run containers as, one each; without it, they run as the agent. Other cells of the
     /// machine must have others: the agent chooses a block of its own.
     pub users: Option<Range<u32>>,
@@ -69,6 +71,7 @@ pub struct CellSettings {
     pub log_keys: usize,
     /// How long logs of a key without a container are kept.
     pub log_age: Duration,
+    /// How often it looks for logs, and for whatever its driver keeps, of which there is too much.
     pub prune_every: Duration,
     pub planted: Planted,
 }
@@ -89,6 +92,8 @@ impl Default for CellSettings {
             starts: 32,
             runs: 32,
             checks: 64,
+            first_checks: Wait::USUAL.first,
+            later_checks: Wait::USUAL.then,
             monitor_limit: seconds(60),
             transfers: 16,
             transfer_limit: seconds(30 * 60),
@@ -103,7 +108,6 @@ impl Default for CellSettings {
             report_calls: 4,
             report_batch: 100,
             ports: 61_000..65_000,
-            own_network: false,
             users: own_users,
             allow_root: false,
             log_bytes: 16 << 20,

@@ -9,6 +9,7 @@ use kapell_core::seams::{Clock, Ids};
 use tokio::sync::{Notify, watch};
 
 use super::actor::Actor;
+use super::evacuation::Mark;
 use super::executor::{Executor, Stand};
 use super::lead::Lead;
 use super::logs::Logs;
@@ -90,6 +91,9 @@ impl Cell {
         );
         let mut rep = Rep::new(executor, Arc::clone(&parts.clock));
         let leads = take_over(found, &tools, &mut rep).await;
+        let mark = Mark::new(parts.dir.as_deref());
+        rep.evacuate_by = mark.found(&*parts.clock, settings.evacuation);
+        rep.evacuating = rep.evacuate_by.is_some();
         let presence = CellPresence {
             cell_id: parts.id.clone(),
             home: parts.home,
@@ -111,6 +115,7 @@ impl Cell {
             tools,
             board: parts.board,
             logs,
+            mark,
             presence,
             wake: Notify::new(),
             evacuated: watch::Sender::new(false),

@@ -5,6 +5,9 @@ use kapell_core::seat::Epoch;
 
 use super::settings::CellSettings;
 
+/// How long to sleep when nothing is due.
+pub(super) const LONG: Duration = Duration::from_secs(3600);
+
 /// When the board is asked for records next: in turn, or sooner while something is not in line.
 #[derive(Debug)]
 pub(super) struct PollTimer {

@@ -16,10 +16,9 @@ use super::deed::{Doing, Ended, Job};
 use super::notes::{History, Note};
 use super::outcome;
 use super::tag::Tag;
+use super::timers::LONG;
 use super::tools::Tools;
 
-/// How long to sleep when nothing is due.
-const LONG: Duration = Duration::from_secs(3600);
 const UNSURE: &str = "the agent was restarted when this program was about to be started: whether it ran is not known, \
      and a task is never started twice";
 

@@ -243,13 +243,8 @@ impl Context {
         words: Option<&[String]>,
         sight: &Sight<'_>,
     ) -> Result<Prepared, Error> {
-        let interpreter = text.lines().next().and_then(|line| line.strip_prefix("#!"));
-        let shell = words.map_or(SHELL, |words| words[0].as_str());
-        let posix = match interpreter {
-            Some(line) => line.split_whitespace().any(speaks_posix),
-            None => speaks_posix(shell),
-        };
-        let (text, env) = for_interpreter(text, posix, sight)?;
+        let (interpreter, shell) = read_by(text, words);
+        let (text, env) = for_interpreter(text, is_posix(interpreter, shell), sight)?;
         let path = self.scripts.dir().join(format!("script-{}", ix.index()));
         write_script(&path, &text)
             .map_err(|source| Error::Script { path: path.clone(), source })?;
@@ -279,13 +274,8 @@ impl Context {
         words: Option<&[String]>,
         sight: &Sight<'_>,
     ) -> Result<Prepared, Error> {
-        let line = text.lines().next().and_then(|line| line.strip_prefix("#!"));
-        let shell = words.map_or(SHELL, |words| words[0].as_str());
-        let posix = match line {
-            Some(line) => line.split_whitespace().any(speaks_posix),
-            None => speaks_posix(shell),
-        };
-        let (text, env) = for_interpreter(text, posix, sight)?;
+        let (line, shell) = read_by(text, words);
+        let (text, env) = for_interpreter(text, is_posix(line, shell), sight)?;
         let params = self.params.positional.iter().map(OsString::from);
         let (program, mut args): (OsString, Vec<OsString>) = match line {
             Some(line) => {
@@ -357,6 +347,19 @@ pub(super) fn fits(name: &str, value: &str) -> Result<(), String> {
         "variable `{name}` is {} bytes long and the environment takes at most {MAX_VARIABLE}: pass it in a file",
         value.len()
     ))
+}
+
+/// What a script names behind its `#!`, if it does, and the shell that runs it otherwise.
+fn read_by<'a>(text: &'a str, words: Option<&'a [String]>) -> (Option<&'a str>, &'a str) {
+    let line = text.lines().next().and_then(|line| line.strip_prefix("#!"));
+    (line, words.map_or(SHELL, |words| words[0].as_str()))
+}
+
+fn is_posix(line: Option<&str>, shell: &str) -> bool {
+    match line {
+        Some(line) => line.split_whitespace().any(speaks_posix),
+        None => speaks_posix(shell),
+    }
 }
 
 /// The text as its interpreter is to get it, and the variables that it then needs.

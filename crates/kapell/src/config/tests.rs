@@ -1,3 +1,5 @@
+use kapell_core::workflow::show_duration;
+
 use super::*;
 
 fn load(file: Option<&str>, env: &[(&str, &str)], flag: Option<&str>) -> Result<Config, Error> {
@@ -104,11 +106,49 @@ fn every_timer_that_is_documented_can_be_set_and_has_its_usual_time() {
         let set = load(None, &[(&variable, "77s")], None).unwrap();
         assert_eq!((key.show)(&set), show_duration(Duration::from_secs(77)), "{}", timer.key);
     }
-    // All that lie after the store are about the platform, and all but one are times.
+    let bounds = kapell_core::tables::bounds();
+    for bound in &bounds {
+        let key = KEYS.iter().find(|key| key.name == bound.key);
+        let key = key.unwrap_or_else(|| panic!("{} cannot be set", bound.key));
+        assert_eq!((key.show)(&usual), bound.usual, "{}", bound.key);
+    }
+    // All that lie after the store are about the platform.
     let store = KEYS.iter().position(|key| key.name == "store").unwrap();
-    let told: Vec<&str> = timers.iter().map(|timer| timer.key).collect();
-    for key in KEYS[store + 1..].iter().filter(|key| key.name != "in_flight_starts") {
+    let told = timers.iter().map(|timer| timer.key);
+    let told: Vec<&str> = told.chain(bounds.iter().map(|bound| bound.key)).collect();
+    for key in &KEYS[store + 1..] {
         assert!(told.contains(&key.name), "{} is not documented", key.name);
+    }
+}
+
+#[test]
+fn what_bounds_cells_can_be_set() {
+    let set = load(
+        Some(
+            "cell_cpu_millis: 1500\nchecks_at_once: 3\ndownload_root: /srv/files\ntransfers_at_once: 2\n\
+             download_mib: 5\nupload_mib: 0\nself_test_failures: 9\nimage_cache_mib: 7\n",
+        ),
+        &[],
+        None,
+    );
+    let set = set.unwrap();
+    let CellSettings { cpu_millis, checks, downloads, transfers, .. } = set.cell.clone();
+    assert_eq!((cpu_millis, checks, transfers), (Some(1500), 3, 2));
+    assert_eq!(downloads.as_deref(), Some(Path::new("/srv/files")));
+    assert_eq!((set.cell.download_bytes, set.cell.upload_bytes), (5 << 20, 0));
+    assert_eq!((set.cell.self_test_failures, set.image_cache_bytes), (9, 7 << 20));
+    for (name, bad, want) in [
+        ("CELL_CPU_MILLIS", "0", "a number above 0, or none"),
+        ("CHECKS_AT_ONCE", "0", "a number above 0"),
+        ("TRANSFERS_AT_ONCE", "-1", "a number above 0"),
+        ("SELF_TEST_FAILURES", "few", "a number above 0"),
+        ("DOWNLOAD_ROOT", "files", "a directory by its whole path, or none"),
+        ("DOWNLOAD_MIB", "18446744073709551615", "a number of MiB"),
+        ("IMAGE_CACHE_MIB", "much", "a number of MiB"),
+    ] {
+        let name = format!("KAPELL_{name}");
+        let error = load(None, &[(&name, bad)], None).unwrap_err();
+        assert_eq!(error.to_string(), format!("${name} is `{bad}`, but must be {want}"));
     }
 }
 

@@ -136,6 +136,21 @@ cell_poll             30.0s       default
 cell_poll_evacuating  10.0s       default
 reservation_expiry    1m00s       default
 stop_grace            10.0s       default
+cell_cpu_millis       none        default
+first_checks          2.0s        default
+later_checks          30.0s       default
+monitor_timeout       1m00s       default
+checks_at_once        64          default
+download_root         none        default
+transfer_timeout      30m00s      default
+transfers_at_once     16          default
+download_mib          2048        default
+upload_mib            64          default
+self_test_every       10m00s      default
+self_test_retry       30.0s       default
+self_test_timeout     2m00s       default
+self_test_failures    3           default
+image_cache_mib       20480       default
 ";
     assert_eq!(ran.out(), want);
     let ran = bench.run(&["config", "show", "--output", "json"]).expect(0);

@@ -7,8 +7,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::containers::{Error, Process, Spec};
-use crate::oci::tests::lab::{busybox, fill, rig};
+use crate::containers::{Error, Process, Spec, User};
+use crate::oci::Settings;
+use crate::oci::tests::lab::{busybox, fill, rig, rig_that_keeps};
 use crate::testing::{MAIN, Rig};
 
 /// Writes a blob and tells what a document says of it.
@@ -108,4 +109,60 @@ async fn a_user_that_the_image_does_not_have_is_named() {
     );
     assert!(!rig.dir.path().join("agent/containers").join(rig.guid("image")).exists());
     rig.clean_up(&[]).await;
+}
+
+/// The machine has users of other names, and other numbers for the same.
+#[tokio::test]
+async fn users_are_those_of_the_image_by_name_and_by_number() {
+    let Some(rig) = rig("users_are_those_of_the_image_by_name_and_by_number") else { return };
+    let named = |name: &str| User::Named(name.to_owned());
+    let ask = "id -u; id -g; id -G; echo $HOME";
+    for (at, name, told) in [
+        ("one", "web", "33\n34\n34 9\n/srv\n"),
+        ("two", "33", "33\n34\n34 9\n/srv\n"),
+        ("three", "web:log", "33\n9\n9\n/srv\n"),
+        ("four", "77:78", "77\n78\n78\n/\n"),
+    ] {
+        rig.create(Spec { user: named(name), ..rig.spec(at) }).await;
+        rig.run(at, Rig::process(MAIN, ask)).await;
+        assert_eq!(rig.ended(at, MAIN).await.code, Some(0));
+        assert_eq!(rig.text(at, MAIN), told, "{name}");
+    }
+    let (rig, _) = rig.restart().await;
+    rig.run("one", Rig::process("again", ask)).await;
+    assert_eq!(rig.ended("one", "again").await.code, Some(0));
+    assert!(rig.text("one", "again").starts_with("33\n34\n"), "also for the next agent");
+    // Another one beside it, and one whom only the machine knows.
+    rig.create(Spec { sole: false, ..rig.spec("many") }).await;
+    rig.run("many", Process { user: Some(named("web")), ..Rig::process(MAIN, ask) }).await;
+    assert_eq!(rig.ended("many", MAIN).await.code, Some(0));
+    assert!(rig.text("many", MAIN).starts_with("33\n34\n"));
+    let daemon = Process { user: Some(named("daemon")), ..Rig::process("other", ask) };
+    let error = rig.driver.run(&rig.guid("many"), daemon).await.unwrap_err();
+    assert_eq!(error.to_string(), "the image has no user `daemon` in its `/etc/passwd`");
+    let nobody = Spec { user: named("web:daemon"), ..rig.spec("none") };
+    let error = rig.driver.create(nobody).await.unwrap_err();
+    assert_eq!(error.to_string(), "the image has no group `daemon` in its `/etc/group`");
+    rig.clean_up(&["one", "two", "three", "four", "many"]).await;
+}
+
+#[tokio::test]
+async fn layers_are_tidied_up_when_no_container_uses_them() {
+    let test = "layers_are_tidied_up_when_no_container_uses_them";
+    let Some(rig) = rig_that_keeps(test, Settings::default(), 0) else { return };
+    let rootfs = Some(image(rig.dir.path(), &json!({})));
+    let layers = rig.dir.path().join("images/layers");
+    let count = || fs::read_dir(&layers).unwrap().count();
+    rig.create(Spec { rootfs: rootfs.clone(), ..rig.spec("user") }).await;
+    assert_eq!(rig.driver.tidy().await.unwrap(), 0);
+    let (rig, found) = rig.restart().await;
+    assert_eq!((found.len(), rig.driver.tidy().await.unwrap(), count()), (1, 0, 2));
+    rig.run("user", Rig::process(MAIN, "exit 3")).await;
+    assert_eq!(rig.ended("user", MAIN).await.code, Some(3));
+    rig.driver.delete(&rig.guid("user")).await.unwrap();
+    assert!(rig.driver.tidy().await.unwrap() > 100_000);
+    assert_eq!(count(), 0);
+    rig.create(Spec { rootfs, ..rig.spec("next") }).await;
+    assert_eq!(count(), 2, "what is wanted again is there again");
+    rig.clean_up(&["next"]).await;
 }

@@ -16,6 +16,11 @@ pub(super) fn rig(test: &str) -> Option<Rig> {
 }
 
 pub(super) fn rig_with(test: &str, settings: Settings) -> Option<Rig> {
+    rig_that_keeps(test, settings, image::Settings::CACHE_BYTES)
+}
+
+/// Of layers that nobody uses, it keeps this much.
+pub(super) fn rig_that_keeps(test: &str, settings: Settings, cache_bytes: u64) -> Option<Rig> {
     if !is_root(test) {
         return None;
     }
@@ -38,13 +43,13 @@ pub(super) fn rig_with(test: &str, settings: Settings) -> Option<Rig> {
     Some(Rig::new(Some(format!("dir://{}", root.path().display())), user, move |dir| {
         // It is there as long as whoever may open the driver again.
         let _held = &root;
-        Arc::new(open(dir, &settings))
+        Arc::new(open(dir, &settings, cache_bytes))
     }))
 }
 
-pub(super) fn open(dir: &Path, settings: &Settings) -> OciContainers {
-    let allowed =
-        image::Settings { local_roots: vec![std::env::temp_dir()], ..image::Settings::default() };
+fn open(dir: &Path, settings: &Settings, cache_bytes: u64) -> OciContainers {
+    let local_roots = vec![std::env::temp_dir()];
+    let allowed = image::Settings { cache_bytes, local_roots, ..image::Settings::default() };
     let images = Images::open(&dir.with_file_name("images"), allowed).unwrap();
     OciContainers::open(dir, images, settings).unwrap()
 }

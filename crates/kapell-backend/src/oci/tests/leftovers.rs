@@ -17,7 +17,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
 }
 
 /// Whatever on this machine bears the mark of the rig or of its place.
-fn traces(rig: &Rig) -> Vec<String> {
+pub(super) fn traces(rig: &Rig) -> Vec<String> {
     let marks = [rig.token.clone(), rig.dir.path().display().to_string()];
     let mut found = Vec::new();
     let mut look = |what: &str, text: &str| {
@@ -34,7 +34,7 @@ fn traces(rig: &Rig) -> Vec<String> {
     found
 }
 
-fn realm_of(rig: &Rig) -> u8 {
+pub(super) fn realm_of(rig: &Rig) -> u8 {
     let claims = Path::new("/run/kapell/realms");
     let agent = rig.dir.path().join("agent").display().to_string();
     let is_ours = |number: &u8| {
@@ -44,7 +44,7 @@ fn realm_of(rig: &Rig) -> u8 {
 }
 
 /// Its wires and ports.
-fn network(realm: u8) -> (usize, usize) {
+pub(super) fn network(realm: u8) -> (usize, usize) {
     let links = fs::read_dir("/sys/class/net").unwrap().flatten();
     let prefix = format!("kap{realm}-");
     let wires =

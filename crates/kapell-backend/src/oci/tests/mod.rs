@@ -7,3 +7,4 @@ mod lab;
 mod leftovers;
 mod network;
 mod starts;
+mod trials;

@@ -2,16 +2,6 @@ use super::world::*;
 use crate::board::request::Report;
 use crate::board::*;
 
-fn evacuate() -> Report {
-    Report::Evacuate {
-        key: key(0),
-        instance_guid: "x".into(),
-        domain: "d".into(),
-        incarnation: None,
-        net: net(),
-    }
-}
-
 fn ours(lrp: &ActualLrp) -> bool {
     lrp.is_of(&InstanceKey { instance_guid: "x".into(), cell_id: "a".into() })
 }

@@ -1,11 +1,24 @@
 use crate::board::CellPresence;
-use crate::board::placement::{NO_ANSWER, NO_CELL, Want, remedies};
+use crate::board::placement::{NO_ANSWER, NO_CELL, Want, refused_by, remedies};
 
 fn cell() -> CellPresence {
     serde_json::from_str(
         r#"{"cell_id":"a","url":"http://h:1","capacity":{"memory_mb":1024,"disk_mb":1024,"containers":30}}"#,
     )
     .unwrap()
+}
+
+#[test]
+fn what_a_cell_says_becomes_a_placement_error() {
+    for (said, error) in [
+        ("insufficient resources: users", "insufficient resources: users (said by cell `a`)"),
+        (
+            "the cell is evacuating",
+            "found no compatible cells: the cell is evacuating (said by cell `a`)",
+        ),
+    ] {
+        assert_eq!(refused_by(&"a".into(), said), error);
+    }
 }
 
 #[test]

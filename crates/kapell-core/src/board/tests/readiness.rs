@@ -17,16 +17,6 @@ fn runs(ready: bool) -> Report {
     }
 }
 
-fn evacuate() -> Report {
-    Report::Evacuate {
-        key: key(0),
-        instance_guid: "x".into(),
-        domain: "d".into(),
-        incarnation: None,
-        net: net(),
-    }
-}
-
 fn unready() -> ActualLrp {
     ActualLrp { ready: Some(false), ..running("a", "x") }
 }

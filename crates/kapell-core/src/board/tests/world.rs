@@ -114,6 +114,17 @@ pub(super) fn net() -> NetInfo {
 }
 
 /// An instance at index 0, in its state since `NOW`.
+/// Instance 0, which is `x`, is to leave its cell.
+pub(super) fn evacuate() -> Report {
+    Report::Evacuate {
+        key: key(0),
+        instance_guid: "x".into(),
+        domain: "d".into(),
+        incarnation: None,
+        net: net(),
+    }
+}
+
 pub(super) fn unclaimed() -> ActualLrp {
     ActualLrp::unclaimed(&key(0), "d".into(), NOW)
 }

@@ -1,5 +1,5 @@
 use super::shapes::*;
-use crate::recipe::{Course, Deed, Event, Leaf, Outcome, Phase, Recipe};
+use crate::recipe::{Course, Deed, Event, Leaf, Outcome, Phase, Recipe, is_sole};
 
 fn two() -> Vec<crate::board::Action> {
     vec![run("a"), run("b")]
@@ -9,7 +9,6 @@ fn two() -> Vec<crate::board::Action> {
 fn one_program_is_begun_and_its_end_is_the_end() {
     let mut walk = Walk::through(run("a"));
     assert_eq!((walk.began.as_str(), walk.course.phase()), ("+0", Phase::Action));
-    assert!(walk.course.is_sole());
     assert_eq!(walk.ends(0, badly(3)), "");
     assert_eq!(walk.course.phase(), over(Some("Exited with status 3"), Some(3)));
     assert!(!walk.course.is_stopping());
@@ -41,14 +40,15 @@ fn without_its_setup_nothing_of_the_action_begins() {
 
 #[test]
 fn only_one_program_and_nothing_else_is_sole() {
-    let sole = |action| Walk::through(action).course.is_sole();
+    let sole = |action| is_sole(None, &action);
+    assert!(sole(run("a")));
     assert!(sole(timeout(5, attempt(progress(run("a"))))));
     assert!(!sole(download()));
     assert!(!sole(serial(two())));
     assert!(!sole(serial(vec![run("a"), upload()])));
     assert!(!sole(serial(vec![])));
-    let recipe = Recipe { setup: Some(run("s")), action: run("a") };
-    assert!(!Walk::of(recipe).course.is_sole());
+    assert!(!is_sole(Some(&run("s")), &run("a")));
+    assert!(!is_sole(Some(&download()), &run("a")));
 }
 
 #[test]

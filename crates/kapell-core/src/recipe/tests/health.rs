@@ -53,11 +53,11 @@ fn a_limit_that_is_shorter_than_the_wait_is_kept() {
 
 #[test]
 fn zero_means_the_usual_pace_and_no_limit() {
-    assert_eq!(Wait::asked(0, 0), Wait { start_timeout: None, ..Wait::USUAL });
-    assert_eq!(Wait::asked(0, 60_000), Wait::USUAL);
+    assert_eq!(Wait::USUAL.asked(0, 0), Wait { start_timeout: None, ..Wait::USUAL });
+    assert_eq!(Wait::USUAL.asked(0, 60_000), Wait::USUAL);
     let asked = Wait { first: seconds(1), then: seconds(1), start_timeout: Some(seconds(5)) };
-    assert_eq!(Wait::asked(1_000, 5_000), asked);
-    assert_eq!(Wait::asked(10_000, 0).first, seconds(2));
+    assert_eq!(Wait::USUAL.asked(1_000, 5_000), asked);
+    assert_eq!(Wait::USUAL.asked(10_000, 0).first, seconds(2));
 }
 
 fn news(changed: Option<bool>, next: u64) -> News {

@@ -1,3 +1,4 @@
+mod branches;
 mod callbacks;
 mod commits;
 mod convergence;

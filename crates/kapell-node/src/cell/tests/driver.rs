@@ -34,6 +34,8 @@ pub(super) struct Faults {
     pub(super) gated_runs: Option<String>,
     /// Self-tests cannot make a container.
     pub(super) self_test: bool,
+    /// It cannot tidy up.
+    pub(super) tidy: bool,
 }
 
 #[derive(Debug)]
@@ -45,6 +47,10 @@ pub(super) struct FakeContainers {
     /// All that was ever run, in order.
     ran: Mutex<Vec<(String, Process)>>,
     pub(super) faults: Mutex<Faults>,
+    /// Whether containers with a root have a network of their own.
+    pub(super) own_network: Mutex<bool>,
+    /// How often it was told to tidy up.
+    pub(super) tidied: Mutex<u32>,
     pub(super) gate: Semaphore,
     pub(super) most_at_once: Mutex<(usize, usize)>,
     /// How many self-tests there were.
@@ -66,6 +72,8 @@ impl FakeContainers {
             created: Mutex::default(),
             ran: Mutex::default(),
             faults: Mutex::default(),
+            own_network: Mutex::default(),
+            tidied: Mutex::default(),
             gate: Semaphore::new(0),
             most_at_once: Mutex::default(),
             self_tests: Mutex::default(),
@@ -172,6 +180,15 @@ impl Containers for FakeContainers {
 
     fn enforced(&self) -> Enforced {
         Enforced::default()
+    }
+
+    fn has_own_network(&self, rootfs: Option<&str>) -> bool {
+        rootfs.is_some() && *self.own_network.lock().unwrap()
+    }
+
+    async fn tidy(&self) -> Result<u64, Error> {
+        *self.tidied.lock().unwrap() += 1;
+        if self.faults().tidy { Err(broken("cannot tidy up")) } else { Ok(7) }
     }
 
     async fn recover(&self) -> Result<Vec<Found>, Error> {

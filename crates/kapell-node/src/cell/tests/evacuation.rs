@@ -4,7 +4,7 @@ use kapell_core::board::{ActualState, TaskGuid, TaskState};
 
 use super::board::{Fate, elsewhere, name};
 use super::stage::{EPOCH, Stage, key, lrp, settings};
-use crate::cell::CellSettings;
+use crate::cell::{Cell, CellSettings};
 use crate::testing::within;
 
 #[tokio::test(start_paused = true)]
@@ -116,6 +116,82 @@ async fn a_task_that_the_board_has_running_fails_at_the_end_of_an_evacuation() {
     assert!(stage.containers.ran().is_empty());
 }
 
+/// What was moved so far stays moved, and the time that it has is counted from its beginning.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_started_again_goes_on_evacuating() {
+    let mut stage = Stage::new().await;
+    let web = key("web", 0);
+    stage.running(&web).await;
+    stage.cell.evacuate(EPOCH).unwrap();
+    let given_up = |stage: &Stage| stage.board.state_of(&web) == Some(ActualState::Unclaimed);
+    stage.until("it is given up", given_up).await;
+    let before = stage.board.presences.lock().unwrap().len();
+    stage.restart().await;
+    stage.until("it is welcome", |stage| stage.cell.shared.rep().welcome).await;
+    assert!(stage.board.presences.lock().unwrap()[before..].iter().all(|it| it.evacuating));
+    assert!(stage.cell.state(EPOCH).unwrap().evacuating);
+    let answer = stage.work(vec![lrp(&key("more", 0))], Vec::new());
+    assert_eq!(answer.refused_lrps[0].1, "the cell is evacuating");
+    assert_eq!(stage.containers.guids().len(), 1);
+    assert!(stage.board.records().twins.contains_key(&web));
+    {
+        let mut records = stage.board.records();
+        let lrp = records.instances.get_mut(&web).unwrap();
+        lrp.state = ActualState::Running;
+        lrp.instance_guid = Some(elsewhere().instance_guid);
+        lrp.cell_id = Some(elsewhere().cell_id);
+    }
+    within("it is over", Duration::from_secs(25), stage.cell.evacuated()).await;
+    assert!(stage.board.records().twins.is_empty() && stage.containers.guids().is_empty());
+    assert_eq!(*stage.board.left.lock().unwrap(), 1);
+    stage.restart().await;
+    stage.running(&key("more", 0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_gives_an_evacuation_no_more_time() {
+    let mut stage = Stage::with(short()).await;
+    stage.place_task(&TaskGuid::new("job"));
+    stage.until("it runs", |stage| stage.containers.running().len() == 1).await;
+    stage.cell.evacuate(EPOCH).unwrap();
+    for _ in 0..3 {
+        tokio::time::advance(Duration::from_secs(6)).await;
+        stage.restart().await;
+    }
+    within("it is over", Duration::from_secs(12), stage.cell.evacuated()).await;
+    let task = stage.board.task(&TaskGuid::new("job")).unwrap();
+    assert_eq!(task.failure_reason, "timed out during cell evacuation");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evacuation_that_somebody_ends_is_forgotten() {
+    let mut stage = Stage::new().await;
+    stage.running(&key("web", 0)).await;
+    stage.cell.evacuate(EPOCH).unwrap();
+    Cell::stay(stage.dir.path());
+    stage.restart().await;
+    stage.running(&key("more", 0)).await;
+    assert!(!stage.cell.state(EPOCH).unwrap().evacuating);
+    // Nor does one go on of which everything was stopped.
+    stage.cell.evacuate(EPOCH).unwrap();
+    stage.cell.shutdown(true);
+    assert!(stage.agent.join_next().await.unwrap().is_ok());
+    stage.restart().await;
+    stage.running(&key("other", 0)).await;
+}
+
+/// Half a word may be all that a machine has kept that lost its power.
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_cannot_be_read_still_says_that_it_evacuates() {
+    let mut stage = Stage::with(short()).await;
+    stage.running(&key("web", 0)).await;
+    std::fs::write(stage.dir.path().join("evacuating"), "17x").unwrap();
+    stage.restart().await;
+    stage.until("it is welcome", |stage| stage.cell.shared.rep().welcome).await;
+    assert!(stage.cell.state(EPOCH).unwrap().evacuating);
+    within("it is over", Duration::from_secs(25), stage.cell.evacuated()).await;
+}
+
 /// Copied by hand from the ruling.
 #[test]
 fn every_timer_of_a_cell_is_as_ruled() {
@@ -127,6 +203,9 @@ fn every_timer_of_a_cell_is_as_ruled() {
         ("reservation", is.reservation, 60),
         ("evacuation", is.evacuation, 600),
         ("grace", is.stop_grace, 10),
+        ("checks until it is well", is.first_checks, 2),
+        ("checks then", is.later_checks, 30),
+        ("self-test", is.self_test_every, 600),
     ] {
         assert_eq!(timer, Duration::from_secs(wanted), "{name}");
     }

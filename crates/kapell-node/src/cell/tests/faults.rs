@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use kapell_api::v1::Stop;
-use kapell_backend::containers::{Exit, Limits, Port};
+use kapell_backend::containers::{Exit, Limits, Port, User};
+use kapell_core::board::{Action, DesiredLrp, Run};
 use kapell_core::rep::container::State;
 
 use super::recipes::{is_completed, job, serial};
@@ -110,8 +111,9 @@ async fn a_slow_creation_delays_neither_stops_nor_checks_nor_programs_nor_transf
 async fn a_container_is_told_the_port_to_listen_on_as_its_network_has_it() {
     for (setting, rootfs) in [(false, None), (true, None), (true, Some("dir:///root"))] {
         let own_network = setting && rootfs.is_some();
-        let stage = Stage::with(CellSettings { own_network: setting, ..settings() }).await;
-        let ask = |it: &mut kapell_core::board::DesiredLrp| it.rootfs = rootfs.map(str::to_owned);
+        let stage = Stage::new().await;
+        *stage.containers.own_network.lock().unwrap() = setting;
+        let ask = |it: &mut DesiredLrp| it.rootfs = rootfs.map(str::to_owned);
         stage.place_with(&key("web", 0), ask).await;
         stage.until("it runs", |stage| stage.containers.running().len() == 1).await;
         let env = stage.containers.ran()[0].env.clone();
@@ -124,11 +126,56 @@ async fn a_container_is_told_the_port_to_listen_on_as_its_network_has_it() {
     }
 }
 
+fn as_user(user: &str) -> Action {
+    Action::Run(Run { path: "x".to_owned(), user: Some(user.to_owned()), ..Run::default() })
+}
+
+/// This machine has no such users: those who look them up here fail.
+#[tokio::test(start_paused = true)]
+async fn users_of_a_root_are_named_to_the_driver_and_nobody_else() {
+    let stage = Stage::new().await;
+    for (index, name) in ["of-the-image", "of-the-image:group", "0", "70"].into_iter().enumerate() {
+        let web = key("web", index.try_into().unwrap());
+        let ask = |desired: &mut DesiredLrp| {
+            desired.rootfs = Some("dir:///root".to_owned());
+            desired.setup = (index == 1).then(|| run("prepare"));
+            desired.action = as_user(name);
+        };
+        let guid = stage.place_with(&web, ask).await;
+        if index == 1 {
+            stage.until("setup runs", |stage| stage.containers.paths().len() == 2).await;
+            stage.containers.end_one(guid.as_str(), "0", 0);
+        }
+        let count = if index == 0 { 1 } else { index + 2 };
+        stage.until("it runs", |stage| stage.containers.ran().len() == count).await;
+        let of_container = stage.containers.created().pop().unwrap().user;
+        let of_program = stage.containers.ran().pop().unwrap().user;
+        let named = User::Named(name.to_owned());
+        let wanted = if index == 1 { (User::Same, Some(named)) } else { (named, None) };
+        assert_eq!((of_container, of_program), wanted, "{name}");
+    }
+}
+
+/// It is looked up once, for the container that is there for nothing else.
+#[tokio::test(start_paused = true)]
+async fn one_program_is_the_user_of_its_container() {
+    let stage = Stage::with(CellSettings { allow_root: true, ..settings() }).await;
+    let agent = crate::system::user().to_string();
+    stage.place_with(&key("web", 0), |desired| desired.action = as_user(&agent)).await;
+    stage.until("it runs", |stage| stage.containers.ran().len() == 1).await;
+    assert_eq!(stage.containers.ran()[0].user, None);
+    assert_eq!(stage.containers.created()[0].user, User::Same, "which is the agent");
+    stage.place_task_with(&job(), as_user("no-such-user"));
+    stage.until("it has failed", is_completed).await;
+    let reason = stage.board.task(&job()).unwrap().failure_reason;
+    assert_eq!(reason, "there is no user `no-such-user` on this machine");
+}
+
 #[tokio::test(start_paused = true)]
 async fn limits_go_to_the_driver_and_cpu_is_counted_where_it_is_a_setting() {
     let limits = CellSettings { cpu_millis: Some(1000), log_rate: Some(7), ..settings() };
     let mut stage = Stage::with(limits).await;
-    let ask = |desired: &mut kapell_core::board::DesiredLrp| {
+    let ask = |desired: &mut DesiredLrp| {
         desired.cpu_millis = 600;
         desired.max_pids = 20;
         desired.log_rate = 5;

@@ -53,7 +53,7 @@ async fn many_instances_are_reported_in_few_calls_and_never_share_a_port_or_user
         .iter()
         .filter_map(|spec| match spec.user {
             User::Id { uid, .. } => Some(uid),
-            User::Same => None,
+            User::Same | User::Named(_) => None,
         })
         .collect();
     assert_eq!(users.len(), 150);
@@ -132,6 +132,18 @@ async fn only_the_last_logs_are_kept() {
     assert_eq!(logs(&stage, &key("web", 3)), 1);
     let none = |stage: &Stage| logs(stage, &key("web", 3)) == 0;
     stage.within(Duration::from_secs(1300), "all are too old", none).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_driver_keeps_is_bounded_now_and_then() {
+    let stage = Stage::new().await;
+    let times =
+        |wanted: u32| move |stage: &Stage| *stage.containers.tidied.lock().unwrap() == wanted;
+    stage.until("it has been", times(1)).await;
+    stage.containers.faults().tidy = true;
+    stage.within(Duration::from_secs(601), "it has been tried again", times(2)).await;
+    stage.within(Duration::from_secs(601), "it is not given up", times(3)).await;
+    stage.running(&key("web", 0)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,5 @@
 mod board;
+mod branches;
 mod driver;
 mod evacuation;
 mod faults;
@@ -12,6 +13,7 @@ mod recipes;
 mod restart;
 mod resumption;
 mod self_test;
+mod self_test_oci;
 mod stage;
 mod tables;
 mod tasks;

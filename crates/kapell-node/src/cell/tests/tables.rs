@@ -233,7 +233,7 @@ async fn every_rule_of_an_evacuation_is_carried_out() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether or not it evacuates: an agent that was restarted has forgotten that.
+/// Whether or not it evacuates: somebody may have ended that.
 #[tokio::test(start_paused = true)]
 async fn a_twin_without_a_container_is_removed() {
     for evacuating in [false, true] {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kapell_api::client::Error as Trouble;
 use kapell_backend::executor::{Error, Output};
+use kapell_core::causes::chain;
 use kapell_core::workflow::show_duration;
 use tokio::time::{Instant, sleep};
 
@@ -59,7 +60,7 @@ impl Outage {
 
 /// What is wrong, with its cause, for people who run a workflow.
 pub(super) fn words(trouble: &Trouble) -> String {
-    let mut text = match trouble {
+    let text = match trouble {
         Trouble::Unreachable { url, .. } => format!("no host answers at {url}"),
         Trouble::BadUrl { .. }
         | Trouble::BadToken
@@ -69,10 +70,8 @@ pub(super) fn words(trouble: &Trouble) -> String {
         | Trouble::Problem { .. }
         | Trouble::Protocol { .. } => trouble.to_string(),
     };
-    let mut cause = std::error::Error::source(trouble);
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
+    match std::error::Error::source(trouble) {
+        Some(cause) => format!("{text}: {}", chain(cause)),
+        None => text,
     }
-    text
 }

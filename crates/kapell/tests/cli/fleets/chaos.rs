@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use super::IMPATIENT;
 use crate::bench::{pause, skip, try_eventually};
 use crate::leadership::cluster::Kind;
 use crate::platform::chance::Chance;
@@ -19,16 +20,8 @@ const PROCESSES: u64 = 4;
 const LONGEST_FREEZE: Duration = Duration::from_secs(4);
 /// After the last fault, by when all is as desired: a crash that came late waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(60);
-const SETTINGS: &[(&str, &str)] = &[
-    ("KAPELL_PRESENCE_TTL", "3s"),
-    ("KAPELL_STALE_UNCLAIMED", "1s"),
-    ("KAPELL_CONVERGE_EVERY", "1s"),
-    ("KAPELL_CELL_POLL", "2s"),
-    ("KAPELL_CELL_POLL_EVACUATING", "1s"),
-    ("KAPELL_STOP_GRACE", "1s"),
-    ("KAPELL_CRASH_WAIT", "1s"),
-    ("KAPELL_LONGEST_CRASH_WAIT", "4s"),
-];
+const MORE: [(&str, &str); 3] =
+    [("KAPELL_STOP_GRACE", "1s"), ("KAPELL_CRASH_WAIT", "1s"), ("KAPELL_LONGEST_CRASH_WAIT", "4s")];
 
 /// How long it goes on, in seconds; `KAPELL_CHAOS_SECONDS` says otherwise.
 fn duration() -> Duration {
@@ -38,7 +31,7 @@ fn duration() -> Duration {
 
 #[test]
 fn whatever_happens_in_the_end_all_is_as_desired_and_nothing_is_left_over() {
-    let mut fleet = match Fleet::without_cells(Kind::Etcd, 2, SETTINGS) {
+    let mut fleet = match Fleet::without_cells(Kind::Etcd, 2, &[&IMPATIENT[..], &MORE].concat()) {
         Ok(fleet) => fleet,
         Err(reason) => return skip("fleets::chaos", &reason),
     };
@@ -264,6 +257,8 @@ impl Chaos {
             if self.fleet.cells[cell].running.is_some() {
                 self.fleet.kill_cell(cell);
             }
+            // Nor does it go on with that.
+            self.fleet.cells[cell].more.push("--stay".to_owned());
             self.fleet.begin_cell(cell);
         }
         for guid in std::mem::take(&mut self.unknown) {

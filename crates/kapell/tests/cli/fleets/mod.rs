@@ -3,3 +3,12 @@
 mod chaos;
 mod images;
 mod zones;
+
+/// Hosts and cells that lose no time.
+const IMPATIENT: [(&str, &str); 5] = [
+    ("KAPELL_PRESENCE_TTL", "3s"),
+    ("KAPELL_STALE_UNCLAIMED", "1s"),
+    ("KAPELL_CONVERGE_EVERY", "1s"),
+    ("KAPELL_CELL_POLL", "2s"),
+    ("KAPELL_CELL_POLL_EVACUATING", "1s"),
+];

@@ -1,34 +1,27 @@
 //! Two hosts, three cells in three zones, thirty instances, and all that may befall them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use super::IMPATIENT;
 use crate::bench::skip;
 use crate::leadership::cluster::Kind;
 use crate::platform::fleet::{Fleet, guids, guids_of_processes, pids};
 use crate::platform::life::STAYS;
-use crate::platform::moves::fewest_running;
+use crate::platform::moves::evacuate_without_a_gap;
 use crate::platform::site::ask;
 use crate::running::send;
 
 const INSTANCES: usize = 30;
 /// How long a cell may say nothing.
 const TTL: Duration = Duration::from_secs(3);
-const SETTINGS: &[(&str, &str)] = &[
-    ("KAPELL_PRESENCE_TTL", "3s"),
-    ("KAPELL_STALE_UNCLAIMED", "1s"),
-    ("KAPELL_CONVERGE_EVERY", "1s"),
-    ("KAPELL_CELL_POLL", "2s"),
-    ("KAPELL_CELL_POLL_EVACUATING", "1s"),
-];
 
 /// Two hosts on etcd and a cell in each of three zones, with all instances running.
 fn three_zones(name: &str) -> Option<Fleet> {
-    let mut fleet = match Fleet::without_cells(Kind::Etcd, 2, SETTINGS) {
+    let mut fleet = match Fleet::without_cells(Kind::Etcd, 2, &IMPATIENT) {
         Ok(fleet) => fleet,
         Err(reason) => {
             skip(&format!("fleets::zones::{name}"), &reason);
@@ -143,18 +136,7 @@ fn an_agent_that_is_back_in_time_finds_everything_as_it_was() {
 #[test]
 fn an_evacuation_under_a_standby_never_drops_below_what_is_desired() {
     let Some(mut fleet) = three_zones("evacuated") else { return };
-    let (port, token) = (fleet.ports()[0], fleet.token());
-    let over = AtomicBool::new(false);
-    let fewest = std::thread::scope(|scope| {
-        let poller = scope.spawn(|| fewest_running(port, &token, &over));
-        fleet.kapell(&["cells", "evacuate", "cell-0"]).expect(0);
-        let agent = fleet.cells[0].running.take().expect("it runs");
-        agent.finish().expect(0).stderr_has("evacuated");
-        all_run_elsewhere(&fleet, "cell-0");
-        over.store(true, Ordering::Relaxed);
-        poller.join().expect("the poller")
-    });
-    assert!(fewest >= INSTANCES, "only {fewest} ran at some moment");
+    evacuate_without_a_gap(&mut fleet, INSTANCES, |fleet| all_run_elsewhere(fleet, "cell-0"));
     fleet.nothing_runs_twice("web", INSTANCES);
     assert!(fleet.shims(0).is_empty(), "nothing is left behind");
 }

@@ -31,7 +31,7 @@ pub(crate) struct Agent {
     pub(crate) running: Option<Running>,
     /// Instead of the addresses of the hosts.
     urls: Option<String>,
-    more: Vec<String>,
+    pub(crate) more: Vec<String>,
 }
 
 impl Fleet {
