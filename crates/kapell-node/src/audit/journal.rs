@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-use kapell_core::audit::{AuditRecord, Knocks};
+use kapell_core::audit::AuditRecord;
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::files::{Disk, Files, Limits};
 use super::read::{self, Bad, Page, Place, Wanted};
+use super::trouble::{Full, Trouble};
 use super::writer::{Order, Writer, line};
 
 /// More than there are connections.
@@ -39,6 +40,7 @@ pub struct Journal {
     orders: SyncSender<Order>,
     /// The file that is written to.
     current: Arc<AtomicU64>,
+    trouble: Arc<Trouble>,
 }
 
 /// Ids that no other process gives.
@@ -73,14 +75,20 @@ impl Journal {
         let files = Files::new(dir.clone(), limits, disk);
         let current = files.current();
         let (our_clock, our_names) = (Arc::clone(&clock), Arc::clone(&names));
-        let writer =
-            Writer { files, clock: our_clock, names: our_names, knocks: Knocks::default() };
+        let trouble = Arc::default();
+        let our_trouble = Arc::clone(&trouble);
+        let writer = Writer::new(files, our_clock, our_names, our_trouble);
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&taken))?;
-        Ok(Self { dir, clock, names, orders, current })
+        Ok(Self { dir, clock, names, orders, current, trouble })
     }
 
     pub fn now(&self) -> Timestamp {
         self.clock.wall()
+    }
+
+    /// Why nothing can be noted, so that nothing may be changed, while that is so.
+    pub fn trouble(&self) -> Option<Full> {
+        self.trouble.now()
     }
 
     /// An id for a record.

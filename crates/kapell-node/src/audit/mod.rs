@@ -6,6 +6,7 @@
 mod files;
 mod journal;
 mod read;
+mod trouble;
 mod writer;
 
 #[cfg(test)]
@@ -14,3 +15,4 @@ mod tests;
 pub use files::{Disk, Limits, Real};
 pub use journal::{Journal, Unavailable};
 pub use read::{Bad, Page};
+pub use trouble::Full;

@@ -40,6 +40,11 @@ impl Board {
                 ..figure("kapell_board_waiting", number(count), "Requests that wait.")
             });
         }
+        figures.push(figure(
+            "kapell_read_only",
+            number(usize::from(self.read_only().is_some())),
+            "1 while the store takes no writes, so that nothing can be changed.",
+        ));
         let carried = self.starts().carried_count();
         figures.push(figure(
             "kapell_auction_carried",

@@ -22,7 +22,7 @@ use super::meters::Meters;
 use super::orders::Order;
 use super::presence::Presences;
 use super::sheet::Sheet;
-use super::trouble::Trouble;
+use super::trouble::{ReadOnly, Trouble};
 use crate::auctioneer::{Start, Starts};
 use crate::elections::Tenure;
 use crate::link::{CELL_ID_IN_USE, CellLink, LinkError};
@@ -63,24 +63,15 @@ pub enum Declined {
     /// Too much is waiting already; nothing was decided.
     #[error("the board has too much to do: ask again")]
     Busy,
-    /// The store takes no writes for now; reads go on.
-    #[error("the store does not take writes: {0}")]
-    Store(String),
+    /// The store takes no writes for now, and this was not decided; reads go on.
+    #[error("read-only: the store does not take writes: {0}; nothing was done")]
+    ReadOnly(String),
+    /// The store takes no writes for now, and this is in a commit that is sent again and again.
+    #[error("the store does not take writes: {0}; whether this was carried out is not known yet")]
+    Unsettled(String),
     /// The seat is lost. Whether it was carried out is not known.
     #[error("this host does not lead any more")]
     NotLeading,
-}
-
-impl Declined {
-    /// The store takes no writes, and this was not decided.
-    pub(super) fn untried(why: &str) -> Self {
-        Self::Store(format!("{why}; nothing was done"))
-    }
-
-    /// The store takes no writes, and this is in a commit that is sent again and again.
-    pub(super) fn unknown(why: &str) -> Self {
-        Self::Store(format!("{why}; whether this was carried out is not known yet"))
-    }
 }
 
 impl Board {
@@ -113,8 +104,8 @@ impl Board {
 
     /// Decides a request; answers when it is committed.
     pub async fn ask(&self, request: Request) -> Result<Reply, Declined> {
-        if let Some(why) = self.store_trouble() {
-            return Err(Declined::untried(&why));
+        if let Some(ReadOnly { why, .. }) = self.read_only() {
+            return Err(Declined::ReadOnly(why));
         }
         let door = self.door(&request);
         let (answer, answered) = oneshot::channel();
@@ -127,8 +118,8 @@ impl Board {
     }
 
     /// Why the store takes no writes, while that is so.
-    pub fn store_trouble(&self) -> Option<String> {
-        self.shared.trouble.why()
+    pub fn read_only(&self) -> Option<ReadOnly> {
+        self.shared.trouble.now()
     }
 
     /// Looks at the committed records of the shard where `partition` (a guid or a domain) lies.

@@ -216,7 +216,7 @@ impl Keeper {
                 return Err(self.unseated("it may not act any more"));
             }
         }
-        self.board.trouble().end(self.shard.number);
+        self.board.trouble().end(self.shard.number, self.board.clock().wall());
         self.fence = self.fence.next();
         let meters = self.board.meters();
         Meters::add(&meters.commits, 1);
@@ -228,9 +228,9 @@ impl Keeper {
     /// The commit is sent on, but nobody from outside waits for it any more.
     fn give_up_on(&mut self, group: &mut Group, failure: Option<&str>) {
         let why = failure.unwrap_or("it does not answer");
-        self.board.trouble().begin(self.shard.number, why);
-        group.answer_outside(&Declined::unknown(why));
-        let untried = Declined::untried(why);
+        self.board.trouble().begin(self.shard.number, why, self.board.clock().wall());
+        group.answer_outside(&Declined::Unsettled(why.to_owned()));
+        let untried = Declined::ReadOnly(why.to_owned());
         self.lanes.turn_away(&untried);
         if let Some(asked) = self.put_off.take_if(|asked| !asked.inside) {
             asked.answer(Err(untried));

@@ -43,3 +43,4 @@ pub(crate) use meters::Meters;
 pub use reports::decide_reports;
 pub use service::{BoardService, Parts};
 pub use slot::BoardSlot;
+pub use trouble::ReadOnly;

@@ -83,7 +83,12 @@ impl Open {
                     return match answer {
                         Ok(
                             Ok(_)
-                            | Err(Declined::Refused(_) | Declined::Busy | Declined::Store(_)),
+                            | Err(
+                                Declined::Refused(_)
+                                | Declined::Busy
+                                | Declined::ReadOnly(_)
+                                | Declined::Unsettled(_),
+                            ),
                         ) => Ok(()),
                         Ok(Err(Declined::NotLeading)) | Err(_) => Err(Lost),
                     };

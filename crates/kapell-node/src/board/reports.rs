@@ -52,7 +52,7 @@ where
             }
             Err(Declined::Refused(refusal)) => ReportAnswer::Refused(refusal),
             // What comes after it may not be decided before it.
-            Err(Declined::Busy | Declined::Store(_)) => break,
+            Err(Declined::Busy | Declined::ReadOnly(_) | Declined::Unsettled(_)) => break,
             Err(why @ Declined::NotLeading) => return Err(why),
         };
         answers.push((at, answer));

@@ -1,4 +1,6 @@
+use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use super::{Elections, Refusal, Sight, Tenure};
 
 /// How often to look whether a store has become free: the kernel tells nobody.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often to look whether a disk has room again.
+const LOOK_FOR_ROOM: Duration = Duration::from_secs(1);
 
 /// Elections over a store that one process at a time can open. Having it open is the seat:
 /// there is no lease and nobody to be killed, and a laptop that slept goes on.
@@ -24,6 +28,8 @@ pub struct Locked {
     parts: LockedParts,
     closing: CancellationToken,
     held: Mutex<Option<Held>>,
+    /// The disk has no room, so the store cannot be opened.
+    is_full: AtomicBool,
 }
 
 /// What elections over a file store are made of.
@@ -48,7 +54,8 @@ struct Held {
 
 impl Locked {
     pub fn new(parts: LockedParts) -> Self {
-        Self { parts, closing: CancellationToken::new(), held: Mutex::default() }
+        let (closing, held) = (CancellationToken::new(), Mutex::default());
+        Self { parts, closing, held, is_full: AtomicBool::new(false) }
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Held>> {
@@ -113,6 +120,21 @@ impl Locked {
         Ok(tenure)
     }
 
+    /// The same, on a full disk as soon as it has room: whoever makes room need not start us again.
+    async fn take_with_room(&self, seat: Seat) -> Result<Tenure, Error> {
+        loop {
+            let taken = self.take(seat).await;
+            let full = taken.as_ref().err().filter(|error| is_full(error));
+            let was_full = self.is_full.swap(full.is_some(), Ordering::Relaxed);
+            let Some(error) = full else { return taken };
+            if !was_full {
+                let error = chain(error);
+                tracing::warn!(error, "the store's disk is full; waiting until there is room");
+            }
+            tokio::time::sleep(LOOK_FOR_ROOM).await;
+        }
+    }
+
     async fn leave(&self, held: Held) {
         held.standing.act_until(None);
         let key = keys::leader(held.seat);
@@ -121,6 +143,11 @@ impl Locked {
         }
         held.store.close().await;
     }
+}
+
+fn is_full(error: &Error) -> bool {
+    let kind = error.io().map(io::Error::kind);
+    matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }
 
 /// What stands beside the lock: the holder, and its seat.
@@ -162,7 +189,7 @@ impl Elections for Locked {
         tokio::select! {
             biased;
             () = self.closing.cancelled() => Err(Refusal::Closed),
-            taken = self.take(seat) => taken.map_err(|error| {
+            taken = self.take_with_room(seat) => taken.map_err(|error| {
                 let is_damaged = matches!(error, Error::Damaged { .. });
                 let refuse = if is_damaged { Refusal::Damaged } else { Refusal::Store };
                 refuse(chain(&error))
@@ -194,7 +221,7 @@ impl Elections for Locked {
     }
 
     fn store_answers(&self) -> bool {
-        true
+        !self.is_full.load(Ordering::Relaxed)
     }
 
     fn seen(&self, seat: Seat) -> Option<Sight> {

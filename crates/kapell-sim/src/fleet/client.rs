@@ -121,13 +121,15 @@ impl Asker {
             Ok(Answer::Reply(reply)) => Try::Known(Ok(reply)),
             Ok(other) => unreachable!("answered in another kind: {other:?}"),
             Err(Failed::Declined(Declined::Refused(refusal))) => Try::Known(Err(refusal)),
-            Err(Failed::NotLeading | Failed::Unreachable | Failed::Declined(Declined::Busy)) => {
-                Try::Undone
-            }
+            Err(
+                Failed::NotLeading
+                | Failed::Unreachable
+                | Failed::Declined(Declined::Busy | Declined::ReadOnly(_)),
+            ) => Try::Undone,
             Err(
                 Failed::Refused(_)
                 | Failed::Broken
-                | Failed::Declined(Declined::Store(_) | Declined::NotLeading),
+                | Failed::Declined(Declined::Unsettled(_) | Declined::NotLeading),
             ) => Try::Unsure,
         }
     }

@@ -51,7 +51,12 @@ pub(super) fn is_missing(code: &SqlState) -> bool {
 }
 
 /// Whether the server took this as an ordinary mistake and goes on with the session.
+///
+/// One that takes no writes was made so when it began, and may stay so when others take them again.
 pub(super) fn is_survived(error: &tokio_postgres::Error) -> bool {
+    if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
+        return false;
+    }
     let severity = error.as_db_error().and_then(tokio_postgres::error::DbError::parsed_severity);
     severity == Some(tokio_postgres::error::Severity::Error)
 }

@@ -1,17 +1,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use kapell_core::seat::{Owner, Seat};
 use kapell_node::access::{AccessSlot, Ledger};
-use kapell_node::board::{BoardSlot, Figure};
+use kapell_node::audit::{Full, Journal};
+use kapell_node::board::{BoardSlot, Figure, ReadOnly};
 use kapell_node::conductor::Problem;
 use kapell_node::elections::{Elections, Tenure};
 
 use tokio::sync::watch;
 
-use crate::http::{Desk, Face, Health, Leader, Role};
+use crate::http::{Desk, Face, Health, Leader, Role, Writes};
 
 /// What the listener shows of this host.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(super) struct HostFace {
     owner: Owner,
     slot: BoardSlot,
     access: AccessSlot,
+    /// Where it is noted who changes what.
+    journal: OnceLock<Arc<Journal>>,
     /// Whether this host has ever led.
     led: watch::Sender<bool>,
     state: Mutex<State>,
@@ -55,6 +58,7 @@ impl HostFace {
             owner: Owner(ids.draw()),
             slot: BoardSlot::default(),
             access: AccessSlot::default(),
+            journal: OnceLock::new(),
             led: watch::Sender::new(false),
             state: Mutex::new(state),
         }
@@ -67,6 +71,11 @@ impl HostFace {
             // The sender goes only with the process.
             drop(led.wait_for(|led| *led).await);
         }
+    }
+
+    /// From now on nothing is changed that cannot be noted there.
+    pub(super) fn notes_in(&self, journal: Arc<Journal>) {
+        let _only_once = self.journal.set(journal);
     }
 
     /// Where the ledger is shown while this host leads.
@@ -153,10 +162,25 @@ impl Face for HostFace {
         let answers = state.elections.as_ref().is_none_or(|it| it.store_answers());
         let silent =
             || (!answers).then(|| "the store did not answer when it was last asked".into());
-        let refuses = |why| format!("the store does not take writes: {why}");
-        let board = self.slot.get();
-        let store_trouble = board.and_then(|it| it.store_trouble()).map(refuses).or_else(silent);
-        Health { role, store_trouble, since: state.since }
+        let read_only = self.slot.get().and_then(|board| board.read_only());
+        let since = state.since;
+        drop(state);
+        let refused = |why: &str, since| Writes::Refused { why: why.to_owned(), since };
+        let writes = match (role, &read_only) {
+            (_, Some(ReadOnly { why, since })) => refused(&refuses(why), Some(*since)),
+            (Role::Leading, None) => match self.journal.get().and_then(|it| it.trouble()) {
+                None => Writes::Accepted,
+                Some(Full { why, since }) => {
+                    let why = format!("it cannot be noted who changes something: {why}");
+                    Writes::Refused { why, since: Some(since) }
+                }
+            },
+            (Role::Stopping, None) => refused("this host is stopping", Some(since)),
+            (Role::Standby, None) if self.leader().is_some() => Writes::Forwarded,
+            (Role::Standby, None) => refused("nobody leads right now", None),
+        };
+        let store_trouble = read_only.map(|it| refuses(&it.why)).or_else(silent);
+        Health { role, store_trouble, writes, since }
     }
 
     fn board(&self) -> Option<Arc<dyn Desk>> {
@@ -209,6 +233,10 @@ impl Face for HostFace {
         }
         text
     }
+}
+
+fn refuses(why: &str) -> String {
+    format!("the store does not take writes: {why}")
 }
 
 /// Figures of one name stand together, as the format wants it.

@@ -159,6 +159,9 @@ impl<'a> Host<'a> {
         let listen = listen(args, config, &key, membership.as_ref())?;
         let token = listen.token.clone();
         let journal = listen.audit.clone();
+        if let Some(journal) = &journal {
+            face.notes_in(Arc::clone(journal));
+        }
         let server = http::bind(listen, Arc::<HostFace>::clone(&face)).await?;
         let advertise = reached(&args.advertise, server.local_addr());
         tracing::info!(listen = %server.local_addr(), advertise, "listening");

@@ -15,7 +15,7 @@ use super::body::Body;
 
 pub(super) type Answer = Response<Body>;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const NEVER_KEPT: HeaderValue = HeaderValue::from_static("no-store");

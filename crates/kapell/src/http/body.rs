@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::forward::{Connection, Slots};
+use super::guests::Guest;
 
 pub(super) type BodyError = Box<dyn StdError + Send + Sync>;
 
@@ -172,13 +173,15 @@ impl Relay {
 pub(super) struct Upload {
     body: Incoming,
     moved: Arc<AtomicUsize>,
+    /// Whose it is.
+    guest: Option<Arc<Guest>>,
 }
 
 impl Upload {
     /// The second value grows whenever something of the body was sent.
-    pub(super) fn of(body: Incoming) -> (Self, Arc<AtomicUsize>) {
+    pub(super) fn of(body: Incoming, guest: Option<Arc<Guest>>) -> (Self, Arc<AtomicUsize>) {
         let moved = Arc::new(AtomicUsize::new(0));
-        (Self { body, moved: Arc::clone(&moved) }, moved)
+        (Self { body, moved: Arc::clone(&moved), guest }, moved)
     }
 }
 
@@ -191,6 +194,9 @@ impl HttpBody for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let Some(guest) = &self.guest {
+            guest.awaits_body(!matches!(frame, Poll::Ready(None)));
+        }
         if frame.is_ready() {
             self.moved.fetch_add(1, Ordering::Relaxed);
         }

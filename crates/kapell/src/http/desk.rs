@@ -9,7 +9,7 @@ use kapell_core::board::explain::Due;
 use kapell_core::board::plan::{Plan, Wishes};
 use kapell_core::board::{CellId, CellPresence, Records, Reply, Request, Settings};
 use kapell_core::seams::Timestamp;
-use kapell_node::board::{Board, Declined, EventId, Next, Subscription};
+use kapell_node::board::{Board, Declined, EventId, Next, ReadOnly, Subscription};
 use kapell_node::link::LinkError;
 
 #[async_trait]
@@ -18,7 +18,7 @@ pub(crate) trait Desk: fmt::Debug + Send + Sync {
     /// The time by which the board decides.
     fn now(&self) -> Timestamp;
     /// Why the store takes no writes, while that is so.
-    fn store_trouble(&self) -> Option<String>;
+    fn read_only(&self) -> Option<ReadOnly>;
     fn last_event(&self) -> EventId;
     fn events(&self, after: Option<EventId>) -> Box<dyn Watcher>;
     /// Looks at the committed records of the shard where `partition` lies.
@@ -57,8 +57,8 @@ impl Desk for Board {
         Self::now(self)
     }
 
-    fn store_trouble(&self) -> Option<String> {
-        Self::store_trouble(self)
+    fn read_only(&self) -> Option<ReadOnly> {
+        Self::read_only(self)
     }
 
     fn last_event(&self) -> EventId {

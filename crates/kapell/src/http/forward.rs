@@ -31,6 +31,7 @@ use super::body::{Body, Relay, Upload};
 use super::dial::{Target, dial};
 use super::door::By;
 use super::front::name;
+use super::guests::{Guest, speaks_for_cell};
 use super::place::Place;
 use super::query::pairs;
 use super::server::Io;
@@ -67,6 +68,8 @@ pub(super) struct Forwarder {
     tls: Option<Arc<ClientConfig>>,
     token: Token,
     slots: Arc<Semaphore>,
+    /// Those of cells, which others cannot take.
+    cell_slots: Arc<Semaphore>,
     /// So that streams leave ways to the leader for all else.
     streams: Arc<Semaphore>,
     connect: Duration,
@@ -81,6 +84,7 @@ impl Forwarder {
             tls: tools.trust,
             token: tools.token,
             slots: Arc::new(Semaphore::new(limits.forwards)),
+            cell_slots: Arc::new(Semaphore::new(limits.forwards / 2)),
             streams: Arc::new(Semaphore::new(limits.streams.min(limits.forwards / 2))),
             connect: limits.connect,
             stall: limits.stall,
@@ -95,9 +99,11 @@ impl Forwarder {
         leader: &Leader,
         us: Owner,
     ) -> Result<Answer, Box<Problem>> {
-        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
+        let of_cell = speaks_for_cell(&visit.entry, visit.request.uri().path());
+        let slots = if of_cell { &self.cell_slots } else { &self.slots };
+        let Ok(slot) = Arc::clone(slots).try_acquire_owned() else {
             let text = "too many requests are on their way to the leader";
-            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).passing());
+            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "busy", text).passing());
         };
         let place = if streams(visit.request.uri()) {
             let place = Arc::clone(&self.streams).try_acquire_owned();
@@ -156,7 +162,8 @@ impl Forwarder {
         about: &About<'_>,
     ) -> Result<Answer, Box<Problem>> {
         let (parts, body) = request.into_parts();
-        let (upload, moved) = Upload::of(body);
+        let guest = parts.extensions.get::<Arc<Guest>>().cloned();
+        let (upload, moved) = Upload::of(body, guest);
         let request = Request::from_parts(parts, upload);
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(self.head_bytes)

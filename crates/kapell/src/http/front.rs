@@ -20,7 +20,7 @@ use super::route::not_allowed;
 use super::session;
 use super::site::{Site, Tools, Visit};
 use super::v1::Api;
-use super::{Face, Leader, Role};
+use super::{Face, Leader, Role, Writes};
 
 /// Who gave the answer.
 const SERVED_BY: HeaderName = HeaderName::from_static("kapell-served-by");
@@ -133,8 +133,13 @@ fn health(face: &dyn Face) -> Result<Answer, Box<Problem>> {
     let mut value = json!({
         "status": health.role.name(),
         "store_reachable": health.store_trouble.is_none(),
+        "writes": health.writes.name(),
         "since": health.since,
     });
+    if let Writes::Refused { why, since } = health.writes {
+        value["reason"] = why.into();
+        value["refused_since"] = json!(since);
+    }
     if let Some(why) = health.store_trouble {
         value["reason"] = why.into();
     }

@@ -15,6 +15,7 @@ mod door;
 mod forward;
 mod frames;
 mod front;
+mod guests;
 mod place;
 mod query;
 mod read;
@@ -23,10 +24,11 @@ pub(crate) mod secret;
 mod server;
 mod session;
 mod site;
-mod strangers;
 mod tls;
 pub(crate) mod token;
+mod turns;
 mod v1;
+mod watched;
 
 #[cfg(test)]
 mod tests;
@@ -105,12 +107,36 @@ impl Role {
     }
 }
 
+/// What becomes of changes that a host is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Writes {
+    Accepted,
+    /// They go to the host that leads.
+    Forwarded,
+    /// Nothing is changed, for a reason and since a time if that is known.
+    Refused {
+        why: String,
+        since: Option<Timestamp>,
+    },
+}
+
+impl Writes {
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Forwarded => "forwarded",
+            Self::Refused { .. } => "refused",
+        }
+    }
+}
+
 /// How a host is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Health {
     pub(crate) role: Role,
     /// What is wrong with the store, if it did not answer when it was last asked or takes no writes.
     pub(crate) store_trouble: Option<String>,
+    pub(crate) writes: Writes,
     /// When the role began.
     pub(crate) since: Timestamp,
 }
@@ -188,35 +214,49 @@ pub(crate) enum Error {
 /// What a client may take of us.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Served at once. With as many again for requests on their way to the leader it stays below the usual 1024 open
+    /// Served at once, those of cells not counted. With `reserve` and `forwards` it stays below the usual 1024 open
     /// files, so that the store can always be reached.
     connections: usize,
+    /// Beside `connections`, for cells and for those of whom it is not known yet who they are.
+    reserve: usize,
+    /// Requests that are worked on at once, those of cells not counted: what cells say never waits for more than these.
+    at_once: usize,
+    /// The same with those that wait for their turn.
+    requests: usize,
     /// Of those, how many may be streams, which last for as long as somebody reads.
     streams: usize,
     /// So many programs run beside those of containers, on a cell.
     execs: usize,
+    /// Of requests on their way to the leader, cells have half as many again for themselves.
     forwards: usize,
     /// From the first to the last byte of a request's head, and between two requests.
     head: Duration,
     /// The bytes of a request's head.
     head_bytes: usize,
+    /// From the first to the last byte of a request's body that is answered here.
+    body: Duration,
     /// The bytes of a request's body that is answered here.
     body_bytes: usize,
     /// The same for what cells report and what they are told to do.
     bulk_bytes: usize,
     /// To reach the leader.
     connect: Duration,
-    /// Without a byte of the request moving and without an answer of the leader. An answer itself may take for ever.
+    /// Without a byte of the request moving and without an answer of the leader, or without a byte of an answer being
+    /// taken. A stream may be read for ever.
     stall: Duration,
 }
 
 const LIMITS: Limits = Limits {
     connections: 512,
+    reserve: 96,
+    at_once: 64,
+    requests: 256,
     streams: 256,
     execs: 64,
-    forwards: 256,
+    forwards: 192,
     head: Duration::from_secs(5),
     head_bytes: 32 * 1024,
+    body: Duration::from_secs(30),
     body_bytes: 1024 * 1024,
     bulk_bytes: 4 * 1024 * 1024,
     connect: Duration::from_secs(5),

@@ -1,29 +1,53 @@
 //! Bodies of requests that are answered here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::CONTENT_TYPE;
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
 use kapell_core::source::Problem as Fault;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use super::Limits;
 use super::answer::Problem;
+use super::guests::Guest;
+use super::turns::InTurn;
 
 /// A body, and how much of it is taken.
 #[derive(Debug)]
 pub(super) struct Payload {
     pub(super) body: Incoming,
-    pub(super) most_bytes: usize,
-    /// Without a byte of it moving.
-    pub(super) stall: Duration,
+    most_bytes: usize,
+    /// From its first byte to its last.
+    patience: Duration,
+    /// Whose it is.
+    guest: Option<Arc<Guest>>,
+    /// What comes once all of it is there.
+    turn: Option<InTurn>,
 }
 
 impl Payload {
+    /// The body of a request, of which at most so much is taken.
+    pub(super) fn new(request: &Parts, body: Incoming, most_bytes: usize, limits: &Limits) -> Self {
+        let guest = request.extensions.get::<Arc<Guest>>().cloned();
+        Self { body, most_bytes, patience: limits.body, guest, turn: None }
+    }
+
+    /// Waits for a turn: for what has no body at once, for all else when it is there.
+    pub(super) async fn in_turn(&mut self, turn: &InTurn) -> Result<(), Box<Problem>> {
+        if self.body.is_end_stream() {
+            return turn.come().await;
+        }
+        self.turn = Some(turn.clone());
+        Ok(())
+    }
+
     /// Refuses what says that it is too large before anything of it is read.
     pub(super) fn check(&self) -> Result<(), Box<Problem>> {
         let least = self.body.size_hint().lower();
@@ -41,10 +65,28 @@ impl Payload {
     }
 
     async fn bytes(mut self) -> Result<Bytes, Box<Problem>> {
+        let (turn, guest) = (self.turn.take(), self.guest.take());
+        let awaits = |is_so| {
+            if let Some(guest) = &guest {
+                guest.awaits_body(is_so);
+            }
+        };
+        awaits(true);
+        let bytes = self.all().await;
+        awaits(false);
+        let bytes = bytes?;
+        if let Some(turn) = turn {
+            turn.come().await?;
+        }
+        Ok(bytes)
+    }
+
+    async fn all(mut self) -> Result<Bytes, Box<Problem>> {
         self.check()?;
         let mut bytes = BytesMut::new();
+        let until = Instant::now() + self.patience;
         loop {
-            let frame = match timeout(self.stall, self.body.frame()).await {
+            let frame = match timeout_at(until, self.body.frame()).await {
                 Ok(None) => return Ok(bytes.freeze()),
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => {
@@ -52,7 +94,7 @@ impl Payload {
                     return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_body", text).closing());
                 }
                 Err(_) => {
-                    let text = format!("nothing more of the body came within {:?}", self.stall);
+                    let text = format!("the body did not come within {:?}", self.patience);
                     let problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body_stalled", text);
                     return Err(problem.closing());
                 }

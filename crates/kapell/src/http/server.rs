@@ -13,24 +13,31 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kapell_api::identity::Subject;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
-use super::door::{Caller, Door};
+use super::door::{Caller, Door, Entry};
+use super::guests::{Guests, Pass};
 use super::place::{Hosts, Scheme, is_loopback};
 use super::site::{Gate, Site, Tools};
-use super::strangers::{Pass, Strangers};
+use super::watched::Watched;
 use super::{Error, Limits, Listen, tls};
 
 /// How long nothing is accepted after it failed, as when no file descriptors are left.
 const BREATH: Duration = Duration::from_millis(100);
 
-const NO_ROOM: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+const NO_ROOM: &str = "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n\
     content-length: 97\r\nretry-after: 1\r\nconnection: close\r\n\r\n\
     {\"code\":\"too_many_connections\",\"message\":\"all connections of this host are in use\",\"details\":{}}\n";
+
+/// How much of an answer the system keeps for a client that does not read it.
+const UNREAD_BYTES: u32 = 128 * 1024;
+/// How many connections the system keeps for us until we get to them.
+const WAITING: u32 = 4096;
 
 /// A connection, with TLS or without.
 pub(super) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -57,9 +64,12 @@ pub(crate) struct Server {
     /// When everything must be closed, once that is known.
     stop: watch::Sender<Option<Instant>>,
     tasks: JoinSet<()>,
+    #[cfg(test)]
+    guests: Guests,
 }
 
 impl Server {
+    #[expect(clippy::unused_async, reason = "it listens in the runtime that it is awaited in")]
     pub(super) async fn start(
         listen: Listen,
         limits: Limits,
@@ -83,7 +93,7 @@ impl Server {
         let own = if acceptor.is_some() { Scheme::Https } else { Scheme::Http };
         let names = std::iter::once(&listen.advertise).chain(&listen.allowed_hosts);
         let hosts = Hosts::new(own, names.map(String::as_str))?;
-        let listener = TcpListener::bind(address).await.map_err(|error| refused(address, error))?;
+        let listener = open(address).map_err(|error| refused(address, error))?;
         let local = listener.local_addr().map_err(|error| refused(address, error))?;
         let secure = acceptor.is_some();
         let site = site(Tools::new(&listen, trust, limits));
@@ -97,15 +107,30 @@ impl Server {
             sessions,
         };
         let (stop, stopped) = watch::channel(None);
-        let gate = Arc::new(Gate { door, site, audit, secure });
-        let shared = Shared { gate, acceptor, limits, stopped, strangers: Strangers::default() };
+        let gate = Arc::new(Gate { door, site, audit, secure, body: limits.head });
+        let shared = Shared { gate, acceptor, limits, stopped, guests: Guests::default() };
         let mut tasks = JoinSet::new();
-        tasks.spawn(shared.accept(listener));
-        Ok(Self { local, stop, tasks })
+        #[cfg(test)]
+        let guests = shared.guests.clone();
+        // All that wait are taken in at each turn: they are quickly served or turned away, and nobody else gets in before.
+        tasks.spawn(unconstrained(shared.accept(listener)));
+        Ok(Self {
+            local,
+            stop,
+            tasks,
+            #[cfg(test)]
+            guests,
+        })
     }
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
         self.local
+    }
+
+    /// How many connections there are.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> usize {
+        self.guests.count()
     }
 
     /// Accepts nothing more, lets requests finish within `grace` and closes what is still open then.
@@ -113,6 +138,15 @@ impl Server {
         let _kept = self.stop.send(Some(Instant::now() + grace));
         while self.tasks.join_next().await.is_some() {}
     }
+}
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    // Its connections have the same: however many do not read what they asked for, it takes little memory.
+    socket.set_send_buffer_size(UNREAD_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
 }
 
 fn refused(address: SocketAddr, source: io::Error) -> Error {
@@ -130,7 +164,7 @@ struct Shared {
     acceptor: Option<TlsAcceptor>,
     limits: Limits,
     stopped: watch::Receiver<Option<Instant>>,
-    strangers: Strangers,
+    guests: Guests,
 }
 
 impl Shared {
@@ -153,13 +187,16 @@ impl Shared {
         open.shutdown().await;
     }
 
-    /// When all places are taken, a stranger has to leave; whoever was let in stays.
+    /// When all places are taken, whoever keeps us waiting has to leave.
     fn take_in(&self, stream: TcpStream, from: SocketAddr, open: &mut JoinSet<()>) {
-        if open.len() >= self.limits.connections && !self.strangers.send_one_away() {
+        let places = self.limits.connections + self.limits.reserve;
+        // Whoever was sent away is gone a moment later; that no more than these are on their way out is for the files.
+        let crowded = open.len() >= places + self.limits.reserve;
+        if crowded || (self.guests.count() >= places && !self.guests.send_one_away()) {
             turn_away(&stream, self.acceptor.is_some());
             return;
         }
-        self.strangers.enter(|pass| open.spawn(self.clone().serve(stream, from, pass)));
+        self.guests.enter(|pass| open.spawn(self.clone().serve(stream, from, pass)));
     }
 
     async fn serve(mut self, stream: TcpStream, from: SocketAddr, pass: Pass) {
@@ -167,7 +204,7 @@ impl Shared {
         let _kept = stream.set_nodelay(true);
         let mut certificates = Vec::new();
         let io: Box<dyn Io> = match self.acceptor.take() {
-            None => Box::new(stream),
+            None => Box::new(watched(stream, &pass, self.limits)),
             Some(acceptor) => tokio::select! {
                 biased;
                 _ = stopped(&mut self.stopped) => return,
@@ -175,7 +212,7 @@ impl Shared {
                     Ok(Ok(stream)) => {
                         let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
                         certificates = shown.iter().map(|it| it.clone().into_owned()).collect();
-                        Box::new(stream)
+                        Box::new(watched(stream, &pass, self.limits))
                     }
                     Ok(Err(_)) | Err(_) => return,
                 }
@@ -184,10 +221,18 @@ impl Shared {
         let gate = self.gate;
         let pass = Arc::new(pass);
         let caller = Arc::new(Caller { local, from, certificates });
-        let service = service_fn(move |request| {
+        let most = self.limits.connections;
+        let service = service_fn(move |mut request| {
             let (gate, pass) = (Arc::clone(&gate), Arc::clone(&pass));
             let caller = Arc::clone(&caller);
-            async move { Ok::<_, Infallible>(gate.answer(request, &caller, || pass.known()).await) }
+            pass.guest.is_served();
+            request.extensions_mut().insert(Arc::clone(&pass.guest));
+            async move {
+                let known = |entry: &Entry, path: &str| pass.known(entry, path, most);
+                let answer = gate.answer(request, &caller, known).await;
+                pass.guest.is_answered(&answer);
+                Ok::<_, Infallible>(answer)
+            }
         });
         let mut connection = pin!(
             http1::Builder::new()
@@ -204,6 +249,10 @@ impl Shared {
         }
         let _seen = connection.await;
     }
+}
+
+fn watched<T>(io: T, pass: &Pass, limits: Limits) -> Watched<T> {
+    Watched::new(io, Arc::clone(&pass.guest), limits.stall)
 }
 
 /// Says that there is no room, if that can be said without waiting.

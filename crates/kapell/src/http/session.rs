@@ -1,7 +1,7 @@
 //! How a browser gets in: by opening `/?token=…` once, or by a form that asks for the token.
 
 use std::net::SocketAddr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
@@ -12,6 +12,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
+use tokio::time::timeout;
 
 use super::answer::{self, Answer, Problem};
 use super::body::Body;
@@ -56,6 +57,13 @@ pub(super) fn ask_for_token(refused: Problem) -> Answer {
     page
 }
 
+/// Nothing more is read from whoever did not send what they should.
+fn turned_away(status: StatusCode, why: &str) -> Answer {
+    let mut page = html(status, page::login(Some(why)));
+    page.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    page
+}
+
 /// What a page says that cannot be shown.
 pub(super) fn sorry(problem: &Problem) -> Answer {
     html(problem.status(), page::sorry(problem.status().as_u16(), problem.message()))
@@ -66,6 +74,8 @@ pub(super) struct Caller<'a> {
     pub(super) token: &'a Token,
     pub(super) secure: bool,
     pub(super) local: SocketAddr,
+    /// How long a body may take.
+    pub(super) patience: Duration,
 }
 
 impl Caller<'_> {
@@ -100,8 +110,11 @@ impl Caller<'_> {
         if !request.headers.contains_key(ORIGIN) {
             return no_origin();
         }
-        let Ok(form) = Limited::new(body, FORM_BYTES).collect().await else {
-            return html(StatusCode::PAYLOAD_TOO_LARGE, page::login(Some("That is too long.")));
+        let form = Limited::new(body, FORM_BYTES).collect();
+        let form = match timeout(self.patience, form).await {
+            Ok(Ok(form)) => form,
+            Ok(Err(_)) => return turned_away(StatusCode::PAYLOAD_TOO_LARGE, "That is too long."),
+            Err(_) => return turned_away(StatusCode::REQUEST_TIMEOUT, "That took too long."),
         };
         let form = form.to_bytes();
         let form = str::from_utf8(&form).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! What stands behind the door.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use hyper::body::Incoming;
@@ -17,6 +18,7 @@ use super::audit::{self, Origin};
 use super::door::{By, Caller, Door, Entry};
 use super::session;
 use super::token::{Session, Token};
+use super::turns::Turns;
 use super::{Limits, Listen, Peers, Vouching};
 
 /// What answers requests that were let in: a host or a cell.
@@ -48,6 +50,7 @@ pub(super) struct Tools {
     pub(super) limits: Limits,
     streams: Arc<Semaphore>,
     execs: Arc<Semaphore>,
+    pub(super) turns: Turns,
 }
 
 impl Tools {
@@ -62,6 +65,7 @@ impl Tools {
             limits,
             streams: Arc::new(Semaphore::new(limits.streams)),
             execs: Arc::new(Semaphore::new(limits.execs)),
+            turns: Turns::new(&limits),
         }
     }
 
@@ -110,22 +114,25 @@ pub(super) struct Gate {
     pub(super) audit: Option<Arc<Journal>>,
     /// Clients come over TLS.
     pub(super) secure: bool,
+    /// How long a body may take that is read before anybody was let in.
+    pub(super) body: Duration,
 }
 
 impl Gate {
-    /// Answers a request that came in at `local`, and says by `entered` that it was let in.
+    /// Answers a request that came in at `local`, if `entered` has room for whoever was let in.
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
         from: &Caller,
-        entered: impl FnOnce(),
+        entered: impl FnOnce(&Entry, &str) -> Result<(), Box<Problem>>,
     ) -> Answer {
         let local = from.local;
         let (parts, mut body) = request.into_parts();
         if let Err(refused) = self.door.place(&parts, local) {
             return refused.answer();
         }
-        let caller = session::Caller { token: &self.door.token, secure: self.secure, local };
+        let (secure, patience) = (self.secure, self.body);
+        let caller = session::Caller { token: &self.door.token, secure, local, patience };
         if self.door.sessions
             && let Some(answer) = caller.before_the_door(&parts, &mut body).await
         {
@@ -141,7 +148,9 @@ impl Gate {
         }
         match entered_as {
             Ok(entry) => {
-                entered();
+                if let Err(no_room) = entered(&entry, parts.uri.path()) {
+                    return no_room.answer();
+                }
                 let aging = entry.by == By::Session(Session { is_aging: true });
                 let request = Request::from_parts(parts, body);
                 let mut answer = self.site.answer(Visit { request, entry, origin }).await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kapell_core::board::{ActualLrp, ActualState, ProcessGuid, Task, TaskState};
 use kapell_core::seams::Timestamp;
+use kapell_node::board::ReadOnly;
 
 use super::counts::Counts;
 use super::parts::{age, spoken};
@@ -77,7 +78,7 @@ pub(super) fn note(complaints: &mut Complaints, lrp: &ActualLrp, calm: Duration,
 #[derive(Debug, Default)]
 pub(super) struct Site {
     pub(super) no_cell: bool,
-    pub(super) store_trouble: Option<String>,
+    pub(super) read_only: Option<ReadOnly>,
 }
 
 pub(super) fn render(out: &mut Html, counts: &Counts, site: &Site, now: Timestamp) {
@@ -85,13 +86,13 @@ pub(super) fn render(out: &mut Html, counts: &Counts, site: &Site, now: Timestam
     let all = counts.complaints.len()
         + tasks.len()
         + usize::from(site.no_cell)
-        + usize::from(site.store_trouble.is_some());
+        + usize::from(site.read_only.is_some());
     if all == 0 {
         return calm(out, counts);
     }
     html!(out; "<section class=\"attention\"><h2 id=\"attention\">Needs attention</h2>\n<ul aria-labelledby=\"attention\">\n");
-    if let Some(why) = &site.store_trouble {
-        html!(out; "<li class=\"bad\"><p class=\"head\"><span class=\"state bad\">store</span></p><p class=\"reason\">The store does not take writes: " {spoken(why)} "</p></li>\n");
+    if let Some(ReadOnly { why, since }) = &site.read_only {
+        html!(out; "<li class=\"bad\"><p class=\"head\"><span class=\"state bad\">read-only</span> for " {age(*since, now)} "</p><p class=\"reason\">The store does not take writes: " {spoken(why)} "</p><p class=\"quiet\">What runs goes on; nothing can be changed until writes are taken again, which is tried all the time.</p></li>\n");
     }
     if site.no_cell {
         html!(out; "<li class=\"bad\"><p class=\"head\"><span class=\"state bad\">no cell</span></p><p class=\"reason\">No cell is present, so nothing can run. Start one: <code>kapell cell</code></p></li>\n");

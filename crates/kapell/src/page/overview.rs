@@ -18,7 +18,7 @@ pub(super) async fn render(desk: &dyn Desk, now: Timestamp) -> Html {
     let cells = desk.cells();
     let mut out = Html::default();
     html!(out; "<h1>Overview</h1>\n");
-    let site = Site { no_cell: cells.is_empty(), store_trouble: desk.store_trouble() };
+    let site = Site { no_cell: cells.is_empty(), read_only: desk.read_only() };
     attention::render(&mut out, &counts, &site, now);
     if counts.processes.is_empty() && counts.latest_tasks.is_empty() {
         welcome(&mut out);

@@ -89,6 +89,7 @@ mod attention {
 
     use kapell_core::board::{ActualLrp, ActualState, LrpKey};
     use kapell_core::seams::Timestamp;
+    use kapell_node::board::ReadOnly;
 
     use super::super::Html;
     use super::super::attention::{Site, note, render};
@@ -122,7 +123,8 @@ mod attention {
 
     #[test]
     fn a_store_that_takes_no_writes_is_told_first() {
-        let site = Site { store_trouble: Some("no space <left>".to_owned()), no_cell: true };
+        let read_only = Some(ReadOnly { why: "no space <left>".to_owned(), since: NOW });
+        let site = Site { read_only, no_cell: true };
         let mut out = Html::default();
         render(&mut out, &Counts::default(), &site, NOW);
         let page = out.into_string();

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use kapell_core::access::{Kind, Who};
 use kapell_core::audit::{AuditRecord, Outcome};
@@ -296,4 +297,26 @@ async fn whoever_is_refused_again_and_again_is_noted_once() {
     journal.end().await;
     let rest = journal.read(Some(&page.next), Timestamp(0), 1000).await.unwrap().records;
     assert_eq!(rest.iter().map(|it| it.count).collect::<Vec<_>>(), [Some(99)]);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_until_it_takes_what_is_owed() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Small::new(0);
+    let journal = open(dir.path(), LIMITS, disk.clone());
+    assert_eq!(journal.trouble(), None);
+    let wished = wish(&journal, "a");
+    assert!(journal.keep(&wished).await.is_err());
+    let trouble = journal.trouble().expect("it is told");
+    assert!(!trouble.why.is_empty());
+    // What came of it is owed: nobody waits for it.
+    journal.note(&done(wished));
+    disk.room.store(10_000, Ordering::SeqCst);
+    let well = async {
+        while journal.trouble().is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), well).await.expect("it goes on by itself");
+    assert_eq!(guids(&journal, 10).await, known(&["a"]));
 }

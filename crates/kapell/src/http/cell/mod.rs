@@ -55,8 +55,7 @@ impl CellSite {
         let who = visit.entry.who;
         let (parts, body) = visit.request.into_parts();
         let limits = &self.tools.limits;
-        let (most_bytes, stall) = (limits.bulk_bytes, limits.stall);
-        let payload = Payload { body, most_bytes, stall };
+        let payload = Payload::new(&parts, body, limits.bulk_bytes, limits);
         payload.check()?;
         let (route, params) = find(ROUTES, &parts.method, parts.uri.path())?;
         may(&who, route.does.kind(), About::Anything)?;

@@ -53,7 +53,8 @@ async fn every_refusal_has_its_status_and_code() {
         (Declined::Refused(Refusal::Version { stands: 2, asked: 1 }), 409, "version"),
         (Declined::Refused(Refusal::State { text: "s".into() }), 409, "state"),
         (Declined::Busy, 429, "busy"),
-        (Declined::Store("the disk is full".into()), 503, "store_unavailable"),
+        (Declined::ReadOnly("the disk is full".into()), 503, "read_only"),
+        (Declined::Unsettled("the disk is full".into()), 503, "store_unavailable"),
         (Declined::NotLeading, 503, "not_leading"),
     ];
     for (why, status, code) in cases {

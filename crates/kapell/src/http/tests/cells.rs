@@ -62,7 +62,7 @@ async fn each_report_is_answered_on_its_own() {
 async fn nothing_is_decided_after_what_the_board_had_no_time_for() {
     let (host, desk) = Host::with_board().await;
     let body = json!([claim("a"), claim("a"), claim("a")]).to_string();
-    for why in [Declined::Busy, Declined::Store("the disk is full".into())] {
+    for why in [Declined::Busy, Declined::ReadOnly("the disk is full".into())] {
         desk.answers(Err(why));
         let answers = host.send("POST", "/v1/cells/c1/reports", &body).await.json();
         assert_eq!(answers, json!(["busy", "busy", "busy"]));

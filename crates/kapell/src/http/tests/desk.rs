@@ -15,9 +15,10 @@ use kapell_core::board::{
 };
 use kapell_core::seams::{Clock as _, Timestamp};
 use kapell_core::seat::Epoch;
-use kapell_node::board::{Declined, EventId, Next};
+use kapell_node::board::{Declined, EventId, Next, ReadOnly};
 use kapell_node::link::LinkError;
 use kapell_node::system::SystemClock;
+use tokio::sync::Notify;
 
 use super::super::desk::{Desk, Watcher};
 
@@ -30,11 +31,13 @@ pub(super) struct FakeDesk {
     pub(super) silent: Mutex<Option<CellId>>,
     /// What was asked of it.
     pub(super) asked: Mutex<Vec<Request>>,
+    /// Set while answers wait.
+    held: Mutex<Option<Arc<Notify>>>,
     /// What it answers, in order; then that all is done.
     pub(super) answers: Mutex<VecDeque<Result<Reply, Declined>>>,
     pub(super) events: Mutex<Vec<Next>>,
     pub(super) evacuated: Mutex<Vec<CellId>>,
-    pub(super) trouble: Mutex<Option<String>>,
+    pub(super) read_only: Mutex<Option<ReadOnly>>,
     /// How far its time is from the clock on the wall.
     pub(super) ahead_ms: AtomicI64,
     /// How its cells stand when it plans.
@@ -61,6 +64,16 @@ impl FakeDesk {
 
     pub(super) fn answers(&self, answer: Result<Reply, Declined>) {
         self.answers.lock().unwrap().push_back(answer);
+    }
+
+    /// Answers nothing until it is [let go](Self::let_go).
+    pub(super) fn hold(&self) {
+        *self.held.lock().unwrap() = Some(Arc::default());
+    }
+
+    pub(super) fn let_go(&self) {
+        let held = self.held.lock().unwrap().take();
+        held.unwrap().notify_waiters();
     }
 
     pub(super) fn take_asked(&self) -> Vec<Request> {
@@ -136,8 +149,8 @@ impl Desk for FakeDesk {
         Timestamp(SystemClock.wall().0 + self.ahead_ms.load(Ordering::SeqCst))
     }
 
-    fn store_trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap().clone()
+    fn read_only(&self) -> Option<ReadOnly> {
+        self.read_only.lock().unwrap().clone()
     }
 
     fn last_event(&self) -> EventId {
@@ -198,7 +211,12 @@ impl Desk for FakeDesk {
     }
 
     async fn ask(&self, request: Request) -> Result<Reply, Declined> {
+        let held = self.held.lock().unwrap().clone();
+        let held = held.as_ref().map(|held| held.notified());
         self.asked.lock().unwrap().push(request);
+        if let Some(held) = held {
+            held.await;
+        }
         self.answers.lock().unwrap().pop_front().unwrap_or(Ok(Reply::Done))
     }
 

@@ -37,7 +37,9 @@ use tokio::time::timeout;
 
 use desk::FakeDesk;
 
-use super::{Desk, Error, Face, Health, LIMITS, Leader, Limits, Listen, Role, Server, Token};
+use super::{
+    Desk, Error, Face, Health, LIMITS, Leader, Limits, Listen, Role, Server, Token, Writes,
+};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Longer than anything takes that does not hang.
@@ -49,6 +51,7 @@ struct Fake {
     leader: Mutex<Option<Leader>>,
     role: Mutex<Role>,
     store_trouble: Mutex<Option<String>>,
+    writes: Mutex<Writes>,
     board: Mutex<Option<Arc<FakeDesk>>>,
     ledger: Mutex<Option<Arc<Ledger>>>,
 }
@@ -65,7 +68,8 @@ impl Face for Fake {
     fn health(&self) -> Health {
         let role = *self.role.lock().unwrap_or_else(PoisonError::into_inner);
         let store_trouble = self.store_trouble.lock().unwrap().clone();
-        Health { role, store_trouble, since: Timestamp(7) }
+        let writes = self.writes.lock().unwrap().clone();
+        Health { role, store_trouble, writes, since: Timestamp(7) }
     }
 
     fn metrics(&self) -> String {
@@ -90,6 +94,7 @@ impl Fake {
             leader: Mutex::new(None),
             role: Mutex::new(Role::Standby),
             store_trouble: Mutex::new(None),
+            writes: Mutex::new(Writes::Forwarded),
             board: Mutex::new(None),
             ledger: Mutex::new(None),
         })

@@ -5,7 +5,10 @@ async fn health_says_what_the_host_does() {
     let host = Host::start(0xb).await;
     let reply = host.get("/healthz").await;
     assert_eq!(reply.status, 200);
-    assert_eq!(reply.body, "{\"status\":\"standby\",\"store_reachable\":true,\"since\":7}\n");
+    assert_eq!(
+        reply.body,
+        "{\"status\":\"standby\",\"store_reachable\":true,\"writes\":\"forwarded\",\"since\":7}\n"
+    );
     assert!(reply.has("kapell-served-by: 000000000000000b"), "{}", reply.head);
     *host.face.store_trouble.lock().unwrap() = Some("the disk is full".to_owned());
     let reply = host.get("/healthz").await.json();
@@ -15,6 +18,17 @@ async fn health_says_what_the_host_does() {
     );
     *host.face.role.lock().unwrap() = Role::Leading;
     assert_eq!(host.get("/healthz?verbose").await.json()["status"], "leading");
+    *host.face.store_trouble.lock().unwrap() = None;
+    *host.face.writes.lock().unwrap() =
+        Writes::Refused { why: "no space".to_owned(), since: Some(Timestamp(5)) };
+    let reply = host.get("/healthz").await.json();
+    assert_eq!(
+        (&reply["writes"], &reply["reason"], &reply["refused_since"]),
+        (&"refused".into(), &"no space".into(), &5.into())
+    );
+    *host.face.writes.lock().unwrap() = Writes::Accepted;
+    let reply = host.get("/healthz").await.json();
+    assert_eq!((&reply["writes"], reply.get("reason")), (&"accepted".into(), None));
     *host.face.role.lock().unwrap() = Role::Stopping;
     let reply = host.get("/healthz").await;
     assert_eq!(reply.problem(), (503, "stopping".to_owned()));

@@ -31,6 +31,7 @@ use super::access::may;
 use super::answer::{self, Answer, Problem};
 use super::audit::{Note, Origin};
 use super::door::Entry;
+use super::guests::speaks_for_cell;
 use super::query::Query;
 use super::read::Payload;
 use super::route::{Params, Route, find, not_allowed, not_found};
@@ -79,15 +80,18 @@ impl Api {
             Ok((route, _)) if route.does.is_bulk() => limits.bulk_bytes,
             Ok(_) | Err(_) => limits.body_bytes,
         };
-        let payload = Payload { body, most_bytes, stall: limits.stall };
+        let mut payload = Payload::new(&parts, body, most_bytes, limits);
+        let turn = self.tools.turns.begin(speaks_for_cell(&entry, path));
         if !path.starts_with("/v1/") {
             payload.check()?;
+            turn.come().await?;
             return self.page(&parts.method, path, &entry.who, face).await;
         }
         let (route, params) = match found {
             Ok(found) => found,
             Err(problem) => return payload.check().and(Err(problem)),
         };
+        payload.in_turn(&turn).await?;
         let note = self.note(route, &params, &entry, origin, &parts.headers);
         let asked = Found { route, params, parts, payload, note: note.clone() };
         let answered = self.judge_and_perform(asked, &entry, face).await;

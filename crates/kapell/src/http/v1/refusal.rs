@@ -19,7 +19,10 @@ pub(super) fn declined(why: Declined) -> Box<Problem> {
         Declined::Busy => {
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "busy", why.to_string()).passing()
         }
-        Declined::Store(_) => {
+        Declined::ReadOnly(_) => {
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "read_only", why.to_string()).passing()
+        }
+        Declined::Unsettled(_) => {
             let text = why.to_string();
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", text).passing()
         }

@@ -7,6 +7,7 @@ mod direct;
 mod failover;
 mod faults;
 pub(crate) mod proxy;
+mod refusing;
 mod servers;
 mod shutdown;
 mod transfer;

@@ -16,18 +16,24 @@ const USER: &str = "postgres";
 const START: Duration = Duration::from_secs(30);
 
 /// A server that keeps its place when it is started again.
-struct Server {
+pub(super) struct Server {
     kind: Kind,
     /// Its program, or where its programs are.
     programs: PathBuf,
     bench: Bench,
     ports: [u16; 2],
+    more: Vec<String>,
     child: Option<Child>,
 }
 
 impl Server {
     /// Up and answering; the reason if it cannot be had here.
     fn start(kind: Kind) -> Result<Self, String> {
+        Self::start_with(kind, &[])
+    }
+
+    /// The same, with more arguments.
+    pub(super) fn start_with(kind: Kind, more: &[&str]) -> Result<Self, String> {
         let variable = match kind {
             Kind::File => return Err("a file store has no server".to_owned()),
             Kind::Etcd => "KAPELL_TEST_ETCD_BIN",
@@ -35,7 +41,8 @@ impl Server {
         };
         let programs = std::env::var_os(variable).ok_or(format!("{variable} names no program"))?;
         let (ports, bench) = ([free_port(), free_port()], Bench::new());
-        let mut server = Self { kind, programs: programs.into(), bench, ports, child: None };
+        let more = more.iter().map(|&word| word.to_owned()).collect();
+        let mut server = Self { kind, programs: programs.into(), bench, ports, more, child: None };
         if kind == Kind::Postgres {
             server.furnish()?;
         }
@@ -43,7 +50,7 @@ impl Server {
         Ok(server)
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         let port = self.ports[0];
         match self.kind {
             Kind::File | Kind::Etcd => format!("etcd://127.0.0.1:{port}/test"),
@@ -85,6 +92,7 @@ impl Server {
                 command.args(["-c", setting]);
             }
             command.args(["-c", &format!("port={port}"), "-c", "shared_buffers=16MB"]);
+            command.args(&self.more);
             return command;
         }
         let (client, peer) =
@@ -94,8 +102,29 @@ impl Server {
         command.args(["--name", "own", "--logger", "zap", "--log-outputs", "stderr"]);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-        command.args(["--initial-cluster", &format!("own={peer}")]);
+        command.args(["--initial-cluster", &format!("own={peer}")]).args(&self.more);
         command
+    }
+
+    /// What a program that comes with the server says; the reason if it is not there or fails.
+    pub(super) fn tool(&self, args: &[&str]) -> Result<String, String> {
+        let port = self.ports[0];
+        let mut command = if self.kind == Kind::Postgres {
+            let mut command =
+                self.bench.command(self.programs.join("psql").to_str().unwrap_or_default());
+            // Whatever the database says, this may write.
+            command.env("PGOPTIONS", "-c default_transaction_read_only=off");
+            command.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "postgres", "-At"]);
+            command
+        } else {
+            let etcdctl = self.programs.with_file_name("etcdctl");
+            let mut command = self.bench.command(etcdctl.to_str().unwrap_or_default());
+            command.env("ETCDCTL_API", "3").arg(format!("--endpoints=http://127.0.0.1:{port}"));
+            command
+        };
+        let output = command.args(args).output().map_err(|error| format!("{args:?}: {error}"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        output.status.success().then(|| text(&output.stdout)).ok_or_else(|| text(&output.stderr))
     }
 
     /// Starts it, again and again while the children of a killed one keep it from starting.

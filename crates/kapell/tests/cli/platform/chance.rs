@@ -20,6 +20,17 @@ impl Chance {
         Self(seed)
     }
 
+    /// The same for everybody.
+    pub(crate) const fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A place among so many.
+    pub(crate) fn index(&mut self, count: usize) -> usize {
+        let drawn = self.below(u64::try_from(count).unwrap_or(u64::MAX));
+        usize::try_from(drawn).unwrap_or_default()
+    }
+
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

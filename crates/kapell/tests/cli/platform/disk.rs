@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::Site;
 use super::life::{STAYS, text};
+use super::site::Answer;
 use crate::bench::{Bench, skip};
 use crate::leadership::cluster::free_port;
 
@@ -49,8 +51,7 @@ impl Drop for SmallDisk {
 }
 
 /// A platform, with a small disk below this directory of its bench.
-fn site_on(name: &str, below: &str) -> Option<(Site, SmallDisk)> {
-    let bench = Bench::new().set("KAPELL_CRASH_WAIT", "500ms").set("KAPELL_CONVERGE_EVERY", "1s");
+fn site_on(name: &str, bench: Bench, below: &str) -> Option<(Site, SmallDisk)> {
     match SmallDisk::mount(&bench.path(below), 32) {
         Ok(disk) => {
             let mut site = Site { bench, port: free_port(), running: None };
@@ -67,7 +68,7 @@ fn site_on(name: &str, below: &str) -> Option<(Site, SmallDisk)> {
 #[test]
 fn without_room_for_containers_a_start_fails_with_that_reason_until_there_is() {
     let name = "without_room_for_containers_a_start_fails_with_that_reason_until_there_is";
-    let Some((mut site, disk)) = site_on(name, "up/cell") else { return };
+    let Some((mut site, disk)) = site_on(name, quick(), "up/cell") else { return };
     site.desire("old", 1, "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done");
     let before = site.all_run("old", 1);
     disk.fill();
@@ -101,50 +102,137 @@ fn without_room_for_containers_a_start_fails_with_that_reason_until_there_is() {
     site.until("more lines", || lines().filter(|&line| line > now + 5));
 }
 
-#[test]
-fn without_room_at_all_nothing_is_acknowledged_that_is_lost_and_all_goes_on_with_room() {
-    let name = "without_room_at_all_nothing_is_acknowledged_that_is_lost_and_all_goes_on_with_room";
-    let Some((mut site, disk)) = site_on(name, "up") else { return };
-    site.desire("old", 2, STAYS);
-    let before = super::fleet::guids(&site.all_run("old", 2));
-    let processes = super::fleet::pids(&site.work());
-    disk.fill();
+/// A platform whose cell is lost soon if it is not heard of.
+fn quick() -> Bench {
+    let bench = Bench::new().set("KAPELL_CRASH_WAIT", "500ms").set("KAPELL_CONVERGE_EVERY", "1s");
+    bench.set("KAPELL_PRESENCE_TTL", "3s")
+}
+
+/// Writes until the store has used up what it has set aside; says what was acknowledged.
+#[track_caller]
+fn until_refused(site: &Site) -> Vec<String> {
     let mut acknowledged = Vec::new();
-    let mut refused = None;
-    // The store has some room set aside.
     for number in 0..20_000 {
         let guid = format!("more-{number}");
         let mut lrp = site.lrp(&guid, 0, STAYS);
         lrp["annotation"] = "x".repeat(9_000).into();
-        let answer = site.try_ask("POST", "/v1/desired-lrps", Some(&lrp));
-        match answer {
-            Some(answer) if answer.status == 201 => acknowledged.push(guid),
-            answer => {
-                refused = Some(answer);
-                break;
+        let answer = site.ask("POST", "/v1/desired-lrps", Some(&lrp));
+        match answer.status {
+            201 => acknowledged.push(guid),
+            _ => {
+                let problem = answer.expect(503).json();
+                assert_eq!(problem["code"], "store_unavailable", "{problem}");
+                assert!(text(&problem, "message").ends_with("is not known yet"), "{problem}");
+                return acknowledged;
             }
         }
     }
-    assert!(refused.is_some(), "the disk is never full");
-    site.running.as_mut().expect("it runs").until_told("No space left on device", 1);
+    panic!("the disk is never full");
+}
+
+/// Reads go on, and nothing else does.
+#[track_caller]
+fn is_read_only(site: &Site, code: &str, reason: &str) {
+    let problem = site.ask("POST", "/v1/tasks", Some(&site.task("t", "true"))).expect(503).json();
+    assert_eq!(problem["code"], code, "{problem}");
+    let message = text(&problem, "message");
+    assert!(message.contains(reason) && message.contains("nothing was done"), "{message}");
+    let health = site.get("/healthz");
+    assert_eq!((&health["status"], &health["writes"]), (&"leading".into(), &"refused".into()));
+    assert!(text(&health, "reason").contains(reason), "{health}");
+    assert!(health["refused_since"].as_u64() > health["since"].as_u64(), "{health}");
+    site.ask("GET", "/v1/tasks/t", None).expect(404);
+}
+
+fn gauge(site: &Site) -> Option<bool> {
+    let metrics = site.ask("GET", "/metrics", None).expect(200).body;
+    metrics.lines().find_map(|line| Some(line.strip_prefix("kapell_read_only ")? == "1"))
+}
+
+#[test]
+fn without_room_at_all_it_is_read_only_and_goes_on_by_itself_with_room() {
+    let name = "without_room_at_all_it_is_read_only_and_goes_on_by_itself_with_room";
+    let Some((mut site, disk)) = site_on(name, quick(), "up") else { return };
+    site.desire("old", 2, STAYS);
+    let before = site.all_run("old", 2);
+    let processes = super::fleet::pids(&site.work());
+    let pid = site.running.as_ref().expect("it runs").pid();
+    disk.fill();
+    let acknowledged = until_refused(&site);
+    is_read_only(&site, "read_only", "No space left on device");
+    assert_eq!(gauge(&site), Some(true));
+    let page = site.ask("GET", "/", None).expect(200).body;
+    assert!(page.contains("read-only") && page.contains("No space left"), "{page}");
+    // For longer than it takes to lose a cell.
+    let until = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < until {
+        let cells = site.get("/v1/cells");
+        assert_eq!(cells[0]["state"], "present", "{cells}");
+        assert_eq!(site.instances("old"), before);
+        crate::bench::pause(Duration::from_millis(100));
+    }
+    is_read_only(&site, "read_only", "No space left on device");
     assert_eq!(super::fleet::pids(&site.work()), processes, "what runs goes on");
     disk.make_room();
-    // Either it goes on by itself, or it has ended and is started anew.
-    let ended =
-        site.running.as_ref().is_none_or(|it| !Path::new(&format!("/proc/{}", it.pid())).exists());
-    if ended {
-        site.kill();
-        site.start(&[]);
-    }
-    let made = site.until("it to go on", || {
-        let lrp = site.lrp("after", 1, STAYS);
-        site.try_ask("POST", "/v1/desired-lrps", Some(&lrp)).filter(|it| it.status < 300)
-    });
-    assert!(matches!(made.status, 200 | 201));
+    site.until("writes", || (site.get("/healthz")["writes"] == "accepted").then_some(()));
+    assert_eq!(gauge(&site), Some(false));
+    site.desire("after", 1, STAYS);
     site.all_run("after", 1);
     for guid in acknowledged {
         site.ask("GET", &format!("/v1/desired-lrps/{guid}"), None).expect(200);
     }
-    assert_eq!(super::fleet::guids(&site.all_run("old", 2)), before);
+    assert_eq!(site.instances("old"), before, "nothing was moved or started anew");
     assert!(super::fleet::pids(&site.work()).is_superset(&processes));
+    let running = site.running.as_mut().expect("it runs");
+    assert!(Path::new(&format!("/proc/{pid}")).exists());
+    let log = running.stderr_so_far();
+    for told in ["read-only: the store does not take writes", "read-only no more"] {
+        assert_eq!(log.matches(told).count(), 1, "`{told}` in:\n{log}");
+    }
+}
+
+/// The token, the audit files and the key of the cluster are there, as they would be with everything on one disk.
+#[test]
+fn without_room_to_note_who_changes_what_nothing_is_changed_until_there_is() {
+    let name = "without_room_to_note_who_changes_what_nothing_is_changed_until_there_is";
+    let Some((mut site, disk)) = site_on(name, quick(), "state") else { return };
+    site.desire("old", 1, STAYS);
+    let before = site.all_run("old", 1);
+    disk.fill();
+    // The file has some bytes left.
+    let refused = |it: &Answer| (it.status == 503).then_some(());
+    site.until("no room", || {
+        refused(&site.ask("PUT", "/v1/domains/filler", Some(&serde_json::json!({}))))
+    });
+    is_read_only(&site, "audit_unavailable", "No space left on device");
+    disk.make_room();
+    site.until("writes", || (site.get("/healthz")["writes"] == "accepted").then_some(()));
+    site.desire("after", 1, STAYS);
+    site.all_run("after", 1);
+    assert_eq!(site.instances("old"), before);
+    let log = site.running.as_mut().expect("it runs").stderr_so_far();
+    for told in ["read-only: the audit file", "read-only no more: the audit file"] {
+        assert_eq!(log.matches(told).count(), 1, "`{told}` in:\n{log}");
+    }
+}
+
+#[test]
+fn a_store_on_a_full_disk_is_opened_once_there_is_room() {
+    let name = "a_store_on_a_full_disk_is_opened_once_there_is_room";
+    let Some((mut site, disk)) = site_on(name, quick(), "up/store") else { return };
+    site.desire("old", 1, STAYS);
+    let before = site.all_run("old", 1);
+    site.kill();
+    disk.fill();
+    site.running = Some(site.bench.start(&site.words().each_ref().map(String::as_str)));
+    let running = site.running.as_mut().expect("it was started");
+    running.until_told("the store's disk is full", 1);
+    let health = site.get("/healthz");
+    assert_eq!((&health["status"], &health["writes"]), (&"standby".into(), &"refused".into()));
+    assert_eq!(health["store_reachable"], false, "{health}");
+    disk.make_room();
+    site.until("it to lead", || (site.get("/healthz")["writes"] == "accepted").then_some(()));
+    site.desire("after", 1, STAYS);
+    site.all_run("after", 1);
+    assert_eq!(site.all_run("old", 1), before, "what ran meanwhile is taken up again");
 }

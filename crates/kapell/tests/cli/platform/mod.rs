@@ -25,15 +25,18 @@ mod disk;
 mod ends;
 mod events;
 pub(crate) mod fleet;
+mod fuzz;
 mod kills;
 pub(crate) mod life;
 mod load;
 pub(crate) mod moves;
 mod once;
+mod overload;
 mod page;
 mod programs;
 mod safety;
 pub(crate) mod site;
+mod slow;
 mod steps;
 mod tasks;
 

@@ -66,14 +66,18 @@ impl Site {
     /// Starts it, again after it ended or was killed, and waits until it is ready.
     pub(crate) fn start(&mut self, more: &[&str]) {
         assert!(self.running.is_none(), "it runs already");
-        let port = self.port.to_string();
-        let dir = self.dir();
-        let dir = dir.to_str().expect("text");
-        let mut args = vec!["up", "--dir", dir, "--port", &port];
+        let words = self.words();
+        let mut args: Vec<&str> = words.iter().map(String::as_str).collect();
         args.extend_from_slice(more);
         let mut running = self.bench.start(&args);
         running.until("http://");
         self.running = Some(running);
+    }
+
+    /// What starts it.
+    pub(crate) fn words(&self) -> [String; 5] {
+        let dir = self.dir().to_str().expect("text").to_owned();
+        ["up".into(), "--dir".into(), dir, "--port".into(), self.port.to_string()]
     }
 
     pub(crate) fn dir(&self) -> PathBuf {

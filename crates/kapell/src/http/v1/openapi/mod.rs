@@ -201,8 +201,9 @@ fn problems(route: &Route<Op>) -> Vec<(&'static str, &'static str)> {
         ),
         (
             "503",
-            "`no_leader`, `not_leading`, `starting`, `forwarded_twice`, `busy`, `audit_unavailable` (nothing was done).",
+            "`no_leader`, `not_leading`, `starting`, `forwarded_twice`, `too_many_streams`, `read_only` and `audit_unavailable` (nothing was done), `store_unavailable` (whether it was done is not known yet).",
         ),
+        ("429", "`busy`, `too_many_connections`: nothing was done."),
         ("504", "`leader_silent`."),
     ];
     if route.path.contains('{') {
@@ -214,7 +215,6 @@ fn problems(route: &Route<Op>) -> Vec<(&'static str, &'static str)> {
             "`exists` (with the fields that differ), `version`, `state`, or what a cell says.",
         ));
         all.push(("422", "`invalid`, with all problems at once."));
-        all.push(("429", "`busy`: nothing was decided."));
     }
     if route.takes.is_some() {
         all.push(("408", "`body_stalled`."));
