@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::bundle::{Bundle, CAPABILITIES, PAUSE, Program};
@@ -18,8 +19,10 @@ use super::{PATH, reason};
 use crate::containers::{Error, Limits, Process, User};
 use crate::image::Image;
 use crate::process::groups::Groups;
+use crate::process::hidden::{self, Document};
 use crate::process::place::Launch;
 use crate::process::spec_file::{CONTAINER_MARK, PROCESS_MARK};
+use crate::process::trouble;
 
 /// The first process of a container that has several, which nobody but us can name so.
 pub(super) const INIT: &str = ".init";
@@ -82,16 +85,23 @@ impl Kept {
         } else {
             groups.make_below(&self.guid, &process.name)?
         };
+        let is_hidden = !process.secrets.is_empty();
+        let mut document = None;
         let (launcher, args, pid_file) = if is_first {
             // There may have been another first process, which has ended.
             self.place.reset(self.record.ids)?;
-            self.write_bundle(&program)?;
+            document = self.write_bundle(&program, is_hidden)?;
             let launch = self.place.file("launch").display().to_string();
             (self.shim.clone(), vec!["launch".to_owned(), launch], self.place.file("init"))
         } else {
-            let order = self.place.file(&format!("{}.json", process.name));
             let text = program.process().to_string();
-            self.place.write(&format!("{}.json", process.name), text.as_bytes())?;
+            let order = if is_hidden {
+                document = Some(Document::new(text));
+                PathBuf::from(hidden::document())
+            } else {
+                self.place.write(&format!("{}.json", process.name), text.as_bytes())?;
+                self.place.file(&format!("{}.json", process.name))
+            };
             let pid_file = self.place.file(&format!("{}.pid", process.name));
             let mut args = self.runc_arguments(&process.name, "exec", &pid_file);
             if group.is_some() {
@@ -107,6 +117,7 @@ impl Kept {
             pid_file,
             whole: is_first,
             group,
+            document,
         })
     }
 
@@ -122,7 +133,8 @@ impl Kept {
         self.place.file(&format!("{name}.log"))
     }
 
-    fn write_bundle(&self, program: &Program) -> Result<(), Error> {
+    /// What of it must not lie in a file is returned.
+    fn write_bundle(&self, program: &Program, hidden: bool) -> Result<Option<Document>, Error> {
         let mut files = self.place.names().to_vec();
         if !self.record.sole {
             files.push((self.shim.clone(), PAUSE));
@@ -139,7 +151,7 @@ impl Kept {
             host_network: self.wire.is_none(),
             shown: &place::shown(&files),
         };
-        self.place.write("config.json", bundle.config().to_string().as_bytes())?;
+        let document = self.write_config(bundle.config().to_string(), hidden)?;
         let mut command = vec![self.runc.display().to_string()];
         command.extend(self.runc_arguments("runc", "run", &self.place.file("init")));
         let dir = self.place.dir().display().to_string();
@@ -152,7 +164,21 @@ impl Kept {
             command: &command,
             path: PATH,
         };
-        self.place.write("launch", &file.encode()?)
+        self.place.write("launch", &file.encode()?)?;
+        Ok(document)
+    }
+
+    /// In a file, or where `runc` finds it in memory.
+    fn write_config(&self, text: String, hidden: bool) -> Result<Option<Document>, Error> {
+        let path = self.place.file("config.json");
+        // Of one that was started before.
+        let _absent = fs::remove_file(&path);
+        if !hidden {
+            self.place.write("config.json", text.as_bytes())?;
+            return Ok(None);
+        }
+        symlink(hidden::document(), &path).map_err(trouble::io("make", &path))?;
+        Ok(Some(Document::new(text)))
     }
 
     fn program(&self, process: &Process) -> Result<Program, Error> {
@@ -281,6 +307,7 @@ fn environment(
         }
         all.insert(name, value);
     }
+    all.extend(process.secrets.iter().map(|(name, value)| (name.as_str(), value.reveal())));
     all.insert(CONTAINER_MARK, guid);
     all.insert(PROCESS_MARK, &process.name);
     Ok(all.into_iter().map(|(name, value)| format!("{name}={value}")).collect())

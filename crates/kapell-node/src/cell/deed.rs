@@ -18,6 +18,7 @@ use super::notes::Note;
 use super::outcome;
 use super::tag::Tag;
 use super::tools::Tools;
+use super::vault::{For, Values};
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -100,12 +101,18 @@ impl Doing {
 
     /// Starts a program, when it is its turn.
     async fn start(&self, run: &Run) -> Result<(), String> {
+        // Before it takes a turn: no other program waits for a host that is away.
+        let values = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(CALLED_OFF.to_owned()),
+            values = self.secrets(run) => values?,
+        };
         let turn = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(CALLED_OFF.to_owned()),
             turn = self.tools.pools.runs.acquire() => turn,
         };
-        let process = self.process(run).await?;
+        let process = self.process(run, values).await?;
         let guid = &self.tag.instance_guid;
         if self.noted {
             let noted = self.tools.notes.add(guid, &Note::Begins(self.leaf));
@@ -118,14 +125,22 @@ impl Doing {
         Ok(())
     }
 
-    async fn process(&self, run: &Run) -> Result<Process, String> {
+    async fn secrets(&self, run: &Run) -> Result<Arc<Values>, String> {
+        let purpose = match self.output {
+            Output::Kept => For::Work,
+            Output::Dropped => For::Check,
+        };
+        self.tools.vault.values(&self.tag, run, purpose, &self.tools.settings).await
+    }
+
+    async fn process(&self, run: &Run, values: Arc<Values>) -> Result<Process, String> {
         let own_dir = self.tools.containers.dir(self.tag.instance_guid.as_str());
         let (tools, tag, name, output) =
             (Arc::clone(&self.tools), Arc::clone(&self.tag), self.name.clone(), self.output);
         let asked = run.clone();
         let make = move || {
             let of = (&*tag, &tools.cell_id);
-            launch::process(of, (&name, output), &asked, &own_dir, &tools.settings)
+            launch::process(of, (&name, output), &asked, &own_dir, (&tools.settings, &values))
         };
         if run.user.is_none() {
             return make();

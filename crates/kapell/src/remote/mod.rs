@@ -17,6 +17,7 @@ mod lrp;
 mod lrp_run;
 mod plan;
 mod reach;
+mod secret;
 mod show;
 mod sign;
 mod sink;
@@ -61,6 +62,7 @@ pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Events(args) => &args.reach,
         Command::Audit(args) => &args.reach,
         Command::Token(args) => &args.reach,
+        Command::Secret(args) => &args.reach,
         Command::Explain(args) => &args.reach,
         Command::Wait(args) => &args.reach,
     };
@@ -92,6 +94,7 @@ async fn perform(command: Command, client: &Client) -> anyhow::Result<u8> {
         Command::Events(args) => events::run(&args, client).await,
         Command::Audit(args) => audit::run(&args, client).await,
         Command::Token(args) => token::run(args.command, client).await,
+        Command::Secret(args) => secret::run(args.command, client).await,
         Command::Explain(args) => explain::run(&args, client).await,
         Command::Wait(args) => wait::run(&args, client).await,
     }

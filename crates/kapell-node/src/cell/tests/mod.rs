@@ -11,6 +11,7 @@ mod outside;
 mod recipes;
 mod restart;
 mod resumption;
+mod secrets;
 mod self_test;
 mod stage;
 mod tables;

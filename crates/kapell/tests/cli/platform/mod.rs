@@ -33,6 +33,7 @@ mod once;
 mod page;
 mod programs;
 mod safety;
+mod secrets;
 pub(crate) mod site;
 mod steps;
 mod tasks;
