@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_core::exec::Size;
+use kapell_core::secret::Secret;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A container to be made.
@@ -92,6 +93,8 @@ pub struct Process {
     pub path: String,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
+    /// Variables beside `env` whose values are in no file and no argument, and are replaced by `***` in its output.
+    pub secrets: Vec<(String, Secret)>,
     /// Where it runs; without it, in the directory of its container.
     pub dir: Option<PathBuf>,
     /// Without it, its container's.

@@ -21,6 +21,7 @@ pub mod recipe;
 pub mod rep;
 pub mod seams;
 pub mod seat;
+pub mod secret;
 pub mod source;
 pub mod tables;
 pub mod workflow;

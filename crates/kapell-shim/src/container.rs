@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::group::Group;
+use crate::hidden::Hidden;
 use crate::log::{CHUNK, HEAD, Log, Stream};
+use crate::mask::Mask;
 use crate::record::{self, End, Failure, Flags, Stage};
 use crate::spec::Spec;
 use crate::start::{self, Inherited};
@@ -20,8 +22,8 @@ use crate::{group, number};
 const PATIENCE_MS: u64 = 10_000;
 
 /// Runs the program of the process whose directory this is, to its end.
-pub(crate) fn run(dir: &[u8], status: OwnedFd) -> i32 {
-    let (mut container, exit) = match begin(dir) {
+pub(crate) fn run(dir: &[u8], status: OwnedFd, hidden: Option<&Hidden>) -> i32 {
+    let (mut container, exit) = match begin(dir, hidden) {
         Ok(begun) => begun,
         Err(failure) => return tell_failure(&status, failure, b""),
     };
@@ -49,7 +51,7 @@ pub(crate) fn tell_failure(status: &OwnedFd, failure: Failure, words: &[u8]) -> 
     1
 }
 
-fn begin(dir: &[u8]) -> Result<(Container<'static>, File), Failure> {
+fn begin(dir: &[u8], hidden: Option<&Hidden>) -> Result<(Container<'static>, File), Failure> {
     let at = |stage: Stage| move |errno: i32| Failure { stage, errno };
     let io = |stage: Stage| {
         move |error: std::io::Error| at(stage)(error.raw_os_error().unwrap_or(libc::EIO))
@@ -68,7 +70,9 @@ fn begin(dir: &[u8]) -> Result<(Container<'static>, File), Failure> {
     sys::become_subreaper();
     // Kept as long as we live, and we are but one.
     let text: &'static [u8] = fs::read("spec").map_err(io(Stage::Spec))?.leak();
-    let spec = Spec::parse(text).ok_or(at(Stage::Spec)(libc::EINVAL))?;
+    let mut spec = Spec::parse(text).ok_or(at(Stage::Spec)(libc::EINVAL))?;
+    let hidden = hidden.ok_or(at(Stage::Spec)(libc::EINVAL))?;
+    hidden.add_to(&mut spec).map_err(at(Stage::Spec))?;
     let exit = record::prepare().map_err(io(Stage::Exit))?;
     let (out, out_end) = sys::pipe().map_err(at(Stage::Pipes))?;
     let (err, err_end) = sys::pipe().map_err(at(Stage::Pipes))?;
@@ -91,8 +95,8 @@ fn begin(dir: &[u8]) -> Result<(Container<'static>, File), Failure> {
         ooms_before,
         own_user: spec.user.filter(|_| spec.own_user).map(|(uid, _)| uid),
         signals,
-        out: Source { pipe: Some(out), stream: Stream::Out, tail: Tail::new() },
-        err: Source { pipe: Some(err), stream: Stream::Err, tail: Tail::new() },
+        out: Source::new(out, Stream::Out, hidden),
+        err: Source::new(err, Stream::Err, hidden),
         log: Log::new(logs, spec.log_bytes, spec.log_rate),
         buffer: vec![0; HEAD + CHUNK],
         stop_grace_ms: spec.stop_grace_ms,
@@ -108,6 +112,32 @@ struct Source {
     pipe: Option<OwnedFd>,
     stream: Stream,
     tail: Tail,
+    /// What must not be seen in it.
+    mask: Option<Mask>,
+}
+
+impl Source {
+    fn new(pipe: OwnedFd, stream: Stream, hidden: &Hidden) -> Self {
+        Self { pipe: Some(pipe), stream, tail: Tail::new(), mask: hidden.mask() }
+    }
+
+    /// Keeps what may be shown.
+    fn keep(&mut self, shown: &[u8], log: &mut Log<'_>, buffer: &mut [u8]) {
+        for part in shown.chunks(log.chunk()) {
+            let frame = &mut buffer[..HEAD + part.len()];
+            frame[HEAD..].copy_from_slice(part);
+            self.tail.push(part);
+            log.write(self.stream, frame);
+        }
+    }
+
+    /// Nothing more comes: what was held back was no secret.
+    fn end(&mut self, log: &mut Log<'_>, buffer: &mut [u8]) {
+        if let Some(mask) = &mut self.mask {
+            let rest = mask.finish();
+            self.keep(&rest, log, buffer);
+        }
+    }
 }
 
 struct Container<'a> {
@@ -194,6 +224,8 @@ impl Container<'_> {
         self.sweep();
         drain(&mut self.out, &mut self.log, &mut self.buffer);
         drain(&mut self.err, &mut self.log, &mut self.buffer);
+        self.out.end(&mut self.log, &mut self.buffer);
+        self.err.end(&mut self.log, &mut self.buffer);
         self.log.finish();
         let words = match self.err.tail.last_line() {
             b"" => self.out.tail.last_line(),
@@ -293,6 +325,11 @@ fn take(source: &mut Source, log: &mut Log<'_>, buffer: &mut [u8]) -> usize {
     let Some(pipe) = &source.pipe else { return 0 };
     match sys::read(pipe, &mut buffer[HEAD..HEAD + log.chunk()]) {
         Ok(length @ 1..) => {
+            if let Some(mask) = &mut source.mask {
+                let shown = mask.push(&buffer[HEAD..HEAD + length]);
+                source.keep(&shown, log, buffer);
+                return length;
+            }
             source.tail.push(&buffer[HEAD..HEAD + length]);
             log.write(source.stream, &mut buffer[..HEAD + length]);
             length
@@ -300,6 +337,7 @@ fn take(source: &mut Source, log: &mut Log<'_>, buffer: &mut [u8]) -> usize {
         Err(libc::EAGAIN | libc::EINTR) => 0,
         Ok(0) | Err(_) => {
             source.pipe = None;
+            source.end(log, buffer);
             0
         }
     }

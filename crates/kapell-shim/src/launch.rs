@@ -8,6 +8,7 @@ use std::ffi::{CStr, OsStr, c_char};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
+use crate::hidden::DOCUMENT;
 use crate::number;
 use crate::root::{self, Ids, Root};
 use crate::veth::{self, Veth};
@@ -124,6 +125,7 @@ fn launch(file: &[u8]) -> Result<std::convert::Infallible, Trouble> {
     root::mount(&Root { layers: &layers }, &own)?;
     drop(own);
     sys::close_rest_on_exec();
+    sys::keep_on_exec(DOCUMENT);
     let errno = sys::execute(program, &arguments, &environment);
     Err(Trouble { what: "execute `runc`", errno })
 }

@@ -1,8 +1,8 @@
 //! One a process of a container: owns its pipes, its log files and its exit status, and outlives the agent.
 //!
-//! Called as `kapell-shim DIR LOCK STATUS`: the directory of the process, and two inherited
+//! Called as `kapell-shim DIR LOCK STATUS [HIDDEN]`: the directory of the process, and inherited
 //! descriptors. LOCK is locked and stays so while we live; on STATUS we say whether the program
-//! runs. There are thousands of us, so: no threads, no runtime, nothing that is not needed.
+//! runs; from HIDDEN we read what must not lie in a file. There are thousands of us, so: no threads, no runtime, nothing that is not needed.
 //! `docs/decisions/0007-shim.md` tells more.
 //!
 //! `kapell-shim exec DIR CONTROL` runs a program beside that process, for as long as whoever has the other end of
@@ -17,8 +17,10 @@
 mod container;
 mod exec;
 mod group;
+mod hidden;
 mod launch;
 mod log;
+mod mask;
 mod namespaces;
 mod number;
 mod pause;
@@ -33,6 +35,8 @@ mod veth;
 
 use std::ffi::{CStr, c_char, c_int};
 
+use hidden::Hidden;
+
 #[expect(unsafe_code, reason = "the C library calls `main` with pointers that stay valid for ever")]
 #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "only the C library calls it")]
 #[unsafe(no_mangle)]
@@ -46,9 +50,13 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
         3 if argument(1) == b"end-user" => return end_user(argument(2)),
         4 if argument(1) == b"exec" => return exec(argument(2), argument(3), false),
         4 if argument(1) == b"exec-terminal" => return exec(argument(2), argument(3), true),
-        4 => {}
+        4 | 5 => {}
         _ => return 2,
     }
+    let hidden = match count {
+        5 => number::parse(argument(4)).and_then(|fd| Hidden::read(c_int::try_from(fd).ok()?)),
+        _ => Some(Hidden::default()),
+    };
     let (Some(lock), Some(status)) = (number::parse(argument(2)), number::parse(argument(3)))
     else {
         return 2;
@@ -59,7 +67,7 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     sys::keep_only(lock, status);
     // SAFETY: nobody else in this process knows of it, and `keep_only` has left it open.
     let status = unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(status) };
-    container::run(argument(1), status)
+    container::run(argument(1), status, hidden.as_ref())
 }
 
 #[expect(unsafe_code, reason = "takes a descriptor that was inherited")]

@@ -1,6 +1,7 @@
 //! What to run, as the agent wrote it: texts that each end with a NUL byte.
 
 use std::ffi::{CStr, c_char};
+use std::os::fd::OwnedFd;
 
 use crate::number;
 
@@ -40,6 +41,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) arguments: Vec<*const c_char>,
     pub(crate) environment: Vec<*const c_char>,
     pub(crate) path: &'a [u8],
+    /// What a launcher reads, which the file does not have.
+    pub(crate) document: Option<OwnedFd>,
 }
 
 impl<'a> Spec<'a> {
@@ -100,6 +103,7 @@ impl<'a> Spec<'a> {
             arguments,
             environment,
             path,
+            document: None,
         })
     }
 }

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 
+use crate::hidden::DOCUMENT;
 use crate::record::{Failure, Stage};
 use crate::spec::Spec;
 use crate::{number, sys};
@@ -95,6 +96,9 @@ fn become_program(spec: &Spec<'_>, inherited: &Inherited, shim: i32) -> Failure 
             sys::exit(127);
         }
         sys::close_rest_on_exec();
+        if let Some(document) = &spec.document {
+            sys::replace(DOCUMENT, document).map_err(failed(Stage::Pipes))?;
+        }
         sys::reset_signals();
         Ok(())
     };

@@ -40,6 +40,21 @@ pub(crate) fn close_rest_on_exec() {
     close_range(3, c_int::MAX, libc::CLOSE_RANGE_CLOEXEC as c_uint);
 }
 
+/// Leaves a descriptor, if it is open, to the program that is executed.
+pub(crate) fn keep_on_exec(fd: RawFd) {
+    // SAFETY: sets a flag of a descriptor.
+    unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+}
+
+/// A file that lies in memory only, and is gone with its last descriptor.
+pub(crate) fn memory_file(name: &CStr) -> Result<OwnedFd, i32> {
+    // SAFETY: a text that ends with NUL; the kernel makes the descriptor for us.
+    unsafe {
+        check(libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))
+            .map(|fd| OwnedFd::from_raw_fd(fd))
+    }
+}
+
 /// Before Linux 5.9 nothing happens: what is ours is closed on `exec` anyway.
 fn close_range(first: RawFd, last: RawFd, flags: c_uint) {
     if first <= last {
@@ -138,7 +153,7 @@ pub(crate) fn do_not_block(fd: &OwnedFd) {
 }
 
 pub(crate) fn replace(target: RawFd, with: &OwnedFd) -> Result<(), i32> {
-    // SAFETY: numbers only; `target` is a standard stream.
+    // SAFETY: numbers only; `target` is a standard stream, or one that nobody uses.
     check(unsafe { libc::dup2(with.as_raw_fd(), target) }).map(drop)
 }
 

@@ -22,6 +22,19 @@ const TOKEN: u32 = 4;
 /// Tokens that count no more: this prefix, then the id. Its generation tells so for ever.
 const TOKEN_END: u32 = 5;
 
+/// Secrets, sealed: this prefix, then the domain, a slash and the name.
+const SECRET: u32 = 6;
+
+/// The entry of a secret. A domain has no slash.
+pub fn secret(domain: &str, name: &str) -> Key {
+    named(SECRET, &format!("{domain}/{name}"))
+}
+
+/// The domain and the name of the secret that an entry made by [`secret`] is about.
+pub fn secret_of(key: &Key) -> Option<(&str, &str)> {
+    name_of(SECRET, key)?.split_once('/')
+}
+
 /// The entry that says which cluster's key belongs to a store.
 pub fn cluster() -> Key {
     Key::new(CLUSTER.to_be_bytes())
@@ -95,5 +108,13 @@ mod tests {
         assert_eq!((token_of(&made), token_end_of(&made)), (Some("ab"), None));
         assert_eq!((token_of(&ended), token_end_of(&ended)), (None, Some("ab")));
         assert_eq!((seat_of(&made), seat_of(&cluster())), (None, None));
+    }
+
+    #[test]
+    fn entries_of_secrets_have_a_domain_and_a_name() {
+        let key = secret("a b", "c");
+        assert_eq!(key.as_bytes(), [0, 0, 0, 6, b'a', b' ', b'b', b'/', b'c']);
+        assert_eq!(secret_of(&key), Some(("a b", "c")));
+        assert_eq!((secret_of(&token("a/b")), token_of(&key)), (None, None));
     }
 }

@@ -220,8 +220,8 @@ pub struct Expiry {
     pub lag: Duration,
 }
 
-/// The largest value of an entry with a time to live.
-pub const ENTRY_BYTES: usize = 64 << 10;
+/// The largest value of an entry: 64 KiB, and what seals them.
+pub const ENTRY_BYTES: usize = 65 << 10;
 /// The largest key.
 pub const KEY_BYTES: usize = 1024;
 /// The largest record.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kapell_core::board::request::Report;
+use kapell_core::board::secrets::Holder;
 use kapell_core::board::{CellId, CellPresence, CellState};
 use kapell_core::seat::Epoch;
 
@@ -10,7 +11,8 @@ use super::call::Call;
 use super::routes::path;
 use super::{Client, Error};
 use crate::v1::{
-    Cancel, CellRecords, EPOCH, RecordsWanted, ReportAnswer, Stop, Welcome, Work, WorkAnswer,
+    Cancel, CellRecords, EPOCH, RecordsWanted, ReportAnswer, SecretGiven, Stop, Welcome, Work,
+    WorkAnswer,
 };
 
 /// How long a cell may take to answer its leader.
@@ -45,6 +47,16 @@ impl Client {
     ) -> Result<CellRecords, Error> {
         let path = path(&["cells", cell_id.as_str(), "records"]);
         self.ask(Call::post(path).json(wanted).repeatable(true)).await
+    }
+
+    /// What the secrets are that a container on this cell refers to.
+    pub async fn take_secrets(
+        &self,
+        cell_id: &CellId,
+        holder: &Holder,
+    ) -> Result<Vec<SecretGiven>, Error> {
+        let path = path(&["cells", cell_id.as_str(), "secrets"]);
+        self.ask(Call::post(path).json(holder).repeatable(true).within(CELL)).await
     }
 
     pub async fn cell_state(&self, epoch: Epoch) -> Result<CellState, Error> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kapell_core::board::{ActualLrp, CellId, DesiredLrp, DesiredUpdate, Task, TaskDefinition};
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
+use kapell_core::secret::Secret;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use super::streams::Source;
 use super::{Client, Error, Events, Logs};
 use crate::v1::{
     AuditPage, CellView, DomainUpdate, DomainView, EPOCH, EVENT_ID, Endpoint, Explanation,
-    LogQuery, Plan, TokenMade, TokenView, TokenWanted, Wishes,
+    LogQuery, Plan, SecretValue, SecretView, TokenMade, TokenView, TokenWanted, Wishes,
 };
 use crate::v1::{CellCertificate, CertificateWanted};
 
@@ -148,6 +149,26 @@ impl Client {
     /// A token that was revoked stays so, however often this is sent.
     pub async fn revoke_token(&self, id: &str) -> Result<(), Error> {
         self.send(&Call::delete(path(&["tokens", id])).repeatable(true)).await.map(drop)
+    }
+
+    /// Sets a secret, whatever it was before; so it may be sent twice.
+    pub async fn set_secret(
+        &self,
+        domain: &str,
+        name: &str,
+        value: &Secret,
+    ) -> Result<SecretView, Error> {
+        let body = SecretValue { value: value.clone() };
+        self.ask(Call::put(path(&["secrets", domain, name])).json(&body).repeatable(true)).await
+    }
+
+    pub async fn secrets(&self, domain: Option<&str>) -> Result<Vec<SecretView>, Error> {
+        let query = domain.map(|domain| format!("?domain={}", escape(domain))).unwrap_or_default();
+        self.ask(Call::get(format!("/v1/secrets{query}"))).await
+    }
+
+    pub async fn remove_secret(&self, domain: &str, name: &str) -> Result<(), Error> {
+        self.send(&Call::delete(path(&["secrets", domain, name]))).await.map(drop)
     }
 
     /// Who changed what, as the host that leads noted it: what follows `after`, not older than `since`.

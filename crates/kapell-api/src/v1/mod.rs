@@ -9,11 +9,12 @@ use kapell_core::board::explain::Input;
 use kapell_core::board::request::{Refusal, Report};
 use kapell_core::board::{
     ActualLrp, CellId, CellPresence, CellState, DesiredLrp, Domain, EnvVar, Event, InstanceGuid,
-    LrpKey, NetInfo, Task, TaskDefinition, TaskGuid,
+    LrpKey, NetInfo, SecretName, Task, TaskDefinition, TaskGuid,
 };
 use kapell_core::exec::Size;
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
+use kapell_core::secret::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -79,6 +80,30 @@ pub struct CellCertificate {
     pub ca: String,
     /// When the next one is to be asked for.
     pub renew_in_ms: u64,
+}
+
+/// `PUT /v1/secrets/{domain}/{secret}`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretValue {
+    pub value: Secret,
+}
+
+/// An item of `GET /v1/secrets`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretView {
+    pub domain: Domain,
+    pub name: SecretName,
+    /// Grows with every change.
+    pub version: u64,
+    pub changed_at: Timestamp,
+}
+
+/// An item of the answer to `POST /v1/cells/{cell_id}/secrets`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretGiven {
+    pub name: SecretName,
+    pub value: Secret,
 }
 
 /// `POST /v1/tokens`

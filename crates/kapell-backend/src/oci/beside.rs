@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kapell_core::exec::Size;
 use serde_json::{Value, json};
 
-use super::kept::Kept;
+use super::kept::{Kept, Order, order_of};
 use super::place::DIR;
 use super::reason;
 use crate::containers::{Error, Exec};
@@ -32,7 +32,8 @@ impl Launcher for Beside {
         let process = beside(self.kept.process(like)?, exec)?;
         // The name of a socket may not be long: seen from where launchers run, which is beside us.
         let console = exec.terminal.map(|_| format!("../{DIR}/{name}.tty"));
-        self.kept.launch_beside(name, &process, console.as_deref(), self.place.groups())
+        let order = Order::Open(process);
+        self.kept.launch_beside(name, order, console.as_deref(), self.place.groups())
     }
 
     fn why_not(&self, name: &str, error: Error) -> Error {
@@ -49,7 +50,7 @@ impl Launcher for Beside {
 impl Kept {
     /// What `runc` was told of a process that runs.
     fn process(&self, name: &str) -> Result<Value, Error> {
-        let own = self.place.file(&format!("{name}.json"));
+        let own = self.place.file(&order_of(name));
         let (file, is_first) =
             if own.exists() { (own, false) } else { (self.place.file("config.json"), true) };
         let damaged = |error: serde_json::Error| trouble::io("read", &file)(error.into());

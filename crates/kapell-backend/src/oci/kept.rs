@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -20,8 +21,10 @@ use super::{PATH, reason};
 use crate::containers::{Error, Limits, Process, User};
 use crate::image::Image;
 use crate::process::groups::Groups;
+use crate::process::hidden::{self, Document};
 use crate::process::place::Launch;
 use crate::process::spec_file::{CONTAINER_MARK, PROCESS_MARK, check_variable};
+use crate::process::trouble;
 
 /// The first process of a container that has several, which nobody but us can name so.
 pub(super) const INIT: &str = ".init";
@@ -79,12 +82,25 @@ impl Kept {
             let text = "its container has ended and runs nothing any more".to_owned();
             return Err(Error::Unstartable(text));
         }
+        let hides = !process.secrets.is_empty();
+        if hides {
+            // Programs beside it are started like it, but do not know what it knows.
+            let open = Process { secrets: Vec::new(), ..process.clone() };
+            let open = self.program(&open)?.process();
+            self.place.write(&order_of(&process.name), open.to_string().as_bytes())?;
+        }
         if !is_first {
-            return self.launch_beside(&process.name, &program.process(), None, groups);
+            let order = program.process();
+            let order = if hides {
+                Order::Hidden(Document::new(order.to_string()))
+            } else {
+                Order::Open(order)
+            };
+            return self.launch_beside(&process.name, order, None, groups);
         }
         // There may have been another first process, which has ended.
         self.place.reset(self.record.ids)?;
-        self.write_bundle(&program)?;
+        let document = self.write_bundle(&program, hides)?;
         let launch = self.place.file("launch").display().to_string();
         Ok(Launch {
             launcher: self.shim.display().to_string(),
@@ -93,6 +109,7 @@ impl Kept {
             pid_file: self.place.file("init"),
             whole: true,
             group: None,
+            document,
         })
     }
 
@@ -101,14 +118,20 @@ impl Kept {
     pub(super) fn launch_beside(
         &self,
         name: &str,
-        process: &Value,
+        order: Order,
         console: Option<&str>,
         groups: &Groups,
     ) -> Result<Launch, Error> {
         let group =
             if groups.enforced().pids { groups.make_below(&self.guid, name)? } else { None };
-        let (order, pid_file) = (format!("{name}.json"), self.place.file(&format!("{name}.pid")));
-        self.place.write(&order, process.to_string().as_bytes())?;
+        let pid_file = self.place.file(&format!("{name}.pid"));
+        let (order, document) = match order {
+            Order::Open(process) => {
+                self.place.write(&order_of(name), process.to_string().as_bytes())?;
+                (self.place.file(&order_of(name)).display().to_string(), None)
+            }
+            Order::Hidden(document) => (hidden::document(), Some(document)),
+        };
         let mut args = self.runc_arguments(name, "exec", &pid_file);
         if group.is_some() {
             args.extend(["--cgroup".to_owned(), below(name)]);
@@ -116,7 +139,6 @@ impl Kept {
         args.extend(
             console.into_iter().flat_map(|at| ["--console-socket".to_owned(), at.to_owned()]),
         );
-        let order = self.place.file(&order).display().to_string();
         args.extend(["--process".to_owned(), order, ID.to_owned()]);
         Ok(Launch {
             launcher: self.runc.display().to_string(),
@@ -125,6 +147,7 @@ impl Kept {
             pid_file,
             whole: false,
             group,
+            document,
         })
     }
 
@@ -140,7 +163,8 @@ impl Kept {
         self.place.file(&format!("{name}.log"))
     }
 
-    fn write_bundle(&self, program: &Program) -> Result<(), Error> {
+    /// What of it must not lie in a file is returned.
+    fn write_bundle(&self, program: &Program, hidden: bool) -> Result<Option<Document>, Error> {
         let mut files = self.place.names().to_vec();
         if !self.record.sole {
             files.push((self.shim.clone(), PAUSE));
@@ -157,7 +181,7 @@ impl Kept {
             host_network: self.wire.is_none(),
             shown: &place::shown(&files),
         };
-        self.place.write("config.json", bundle.config().to_string().as_bytes())?;
+        let document = self.write_config(bundle.config().to_string(), hidden)?;
         let mut command = vec![self.runc.display().to_string()];
         command.extend(self.runc_arguments("runc", "run", &self.place.file("init")));
         let dir = self.place.dir().display().to_string();
@@ -170,7 +194,21 @@ impl Kept {
             command: &command,
             path: PATH,
         };
-        self.place.write("launch", &file.encode()?)
+        self.place.write("launch", &file.encode()?)?;
+        Ok(document)
+    }
+
+    /// In a file, or where `runc` finds it in memory.
+    fn write_config(&self, text: String, hidden: bool) -> Result<Option<Document>, Error> {
+        let path = self.place.file("config.json");
+        // Of one that was started before.
+        let _absent = fs::remove_file(&path);
+        if !hidden {
+            self.place.write("config.json", text.as_bytes())?;
+            return Ok(None);
+        }
+        symlink(hidden::document(), &path).map_err(trouble::io("make", &path))?;
+        Ok(Some(Document::new(text)))
     }
 
     fn program(&self, process: &Process) -> Result<Program, Error> {
@@ -284,6 +322,19 @@ fn below(process: &str) -> String {
 }
 
 /// The image's, over which the process's own count, and what everything needs.
+/// What `runc` is told of a process beside others.
+#[derive(Debug)]
+pub(super) enum Order {
+    Open(Value),
+    /// It must not lie in a file.
+    Hidden(Document),
+}
+
+/// The file that says how a process is started.
+pub(super) fn order_of(name: &str) -> String {
+    format!("{name}.json")
+}
+
 fn environment(
     image: &[String],
     account: &Account,
@@ -297,6 +348,7 @@ fn environment(
         check_variable(name)?;
         all.insert(name, value);
     }
+    all.extend(process.secrets.iter().map(|(name, value)| (name.as_str(), value.reveal())));
     all.insert(CONTAINER_MARK, guid);
     all.insert(PROCESS_MARK, &process.name);
     Ok(all.into_iter().map(|(name, value)| format!("{name}={value}")).collect())

@@ -352,6 +352,7 @@ fn init() -> Process {
         path: bundle::PAUSE.to_owned(),
         args: vec!["pause".to_owned()],
         env: Vec::new(),
+        secrets: Vec::new(),
         dir: Some("/".into()),
         user: None,
         stop_grace: Duration::from_secs(1),

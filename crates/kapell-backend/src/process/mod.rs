@@ -10,6 +10,7 @@ pub(crate) mod container;
 pub(crate) mod exec;
 mod exit_file;
 pub(crate) mod groups;
+pub(crate) mod hidden;
 pub(crate) mod home;
 mod lock;
 mod pidfd;

@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 use super::about_file::{self, About};
 use super::container::{Container, Inside};
 use super::groups::{Groups, Membership};
+use super::hidden::{Document, Hidden};
 use super::home::Home;
 use super::program::{Broom, Program, Search, find_shim};
 use super::spec_file::{Header, Order};
@@ -44,6 +45,8 @@ pub(crate) struct Launch {
     pub(crate) whole: bool,
     /// A control group that is for it alone.
     pub(crate) group: Option<PathBuf>,
+    /// What the launcher finds at [`hidden::DOCUMENT`].
+    pub(crate) document: Option<Document>,
 }
 
 /// A process whose shim was started.
@@ -130,11 +133,13 @@ impl Place {
                 self.launch_order(of, program, logs.as_deref(), launch)?
             }
         };
+        let document = launch.and_then(|launch| launch.document.as_ref());
+        let hidden = Hidden::new(&process.secrets, document)?;
         let home = of.home.run(&process.name);
         let lock = home.make(&text)?;
         let mut new_logs = Vec::new();
         let started = make_logs(logs.as_deref(), &mut new_logs)
-            .and_then(|()| shim::spawn(&self.shim, home.dir(), lock));
+            .and_then(|()| shim::spawn(&self.shim, home.dir(), lock, hidden.as_ref()));
         let started = started.inspect_err(|_| {
             remove_empty(&new_logs);
             let _cleared_next_time = home.remove();

@@ -15,6 +15,7 @@ use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_s
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, pipe2};
 
+use super::hidden::Hidden;
 use super::pidfd::Pidfd;
 use super::trouble;
 use crate::containers::Error;
@@ -59,7 +60,14 @@ pub(crate) fn install(dir: &Path) -> Result<PathBuf, Error> {
 
 /// Starts a shim for the process with this directory. It inherits the lock and so holds it from
 /// its birth, whatever becomes of us.
-pub(crate) fn spawn(program: &Path, home: &Path, lock: File) -> Result<Started, Error> {
+///
+/// What is `hidden` it reads from memory.
+pub(crate) fn spawn(
+    program: &Path,
+    home: &Path,
+    lock: File,
+    hidden: Option<&Hidden>,
+) -> Result<Started, Error> {
     let failed = |source: io::Error| {
         let advice = if source.kind() == io::ErrorKind::PermissionDenied {
             ": is its file system mounted with `noexec`?"
@@ -69,7 +77,7 @@ pub(crate) fn spawn(program: &Path, home: &Path, lock: File) -> Result<Started, 
         Error::Io { what: format!("cannot execute `{}`{advice}", program.display()), source }
     };
     let (status, theirs) = pipe2(OFlag::O_CLOEXEC).map_err(|errno| failed(errno.into()))?;
-    let pid = execute(program, home, &lock, &theirs).map_err(failed)?;
+    let pid = execute(program, home, &lock, &theirs, hidden).map_err(failed)?;
     // From here on the lock is the shim's alone.
     drop((lock, theirs));
     Ok(Started { shim: Pidfd::open(pid.as_raw()).ok(), status })
@@ -108,16 +116,23 @@ pub(crate) fn spawn_exec(
     started().map_err(trouble::io("execute", program))
 }
 
-fn execute(program: &Path, home: &Path, lock: &File, status: &OwnedFd) -> io::Result<Pid> {
+fn execute(
+    program: &Path,
+    home: &Path,
+    lock: &File,
+    status: &OwnedFd,
+    hidden: Option<&Hidden>,
+) -> io::Result<Pid> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     let (lock, status) = (lock.as_raw_fd(), status.as_raw_fd());
-    let arguments = [
-        c"kapell-shim".to_owned(),
-        CString::new(home.as_os_str().as_bytes())?,
-        CString::new(lock.to_string())?,
-        CString::new(status.to_string())?,
-    ];
-    launch(program, [nothing.as_raw_fd(); 3], &[lock, status], &arguments)
+    let hidden = hidden.map(Hidden::file).transpose()?;
+    let kept: Vec<RawFd> =
+        [lock, status].into_iter().chain(hidden.as_ref().map(AsRawFd::as_raw_fd)).collect();
+    let mut arguments = vec![c"kapell-shim".to_owned(), CString::new(home.as_os_str().as_bytes())?];
+    for fd in &kept {
+        arguments.push(CString::new(fd.to_string())?);
+    }
+    launch(program, [nothing.as_raw_fd(); 3], &kept, &arguments)
 }
 
 fn launch(

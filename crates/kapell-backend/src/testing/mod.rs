@@ -11,6 +11,7 @@ pub(crate) mod limits;
 pub(crate) mod output;
 pub(crate) mod restarts;
 mod rig;
+pub(crate) mod secrets;
 pub(crate) mod stops;
 
 pub(crate) use rig::{MAIN, Rig, frames, is_alive, is_root, skip, until};
@@ -53,6 +54,11 @@ macro_rules! conformance {
             output::streams_are_kept_apart_and_byte_for_byte,
             output::dropped_output_leaves_only_last_words,
             output::output_above_its_rate_is_dropped_and_told,
+            secrets::a_process_knows_its_secrets_and_no_file_and_no_argument_has_them,
+            secrets::one_of_several_processes_knows_its_own_only,
+            secrets::secrets_are_not_seen_in_output_and_last_words,
+            secrets::a_process_that_is_started_again_has_the_secrets_of_then,
+            secrets::what_cannot_start_leaves_no_secret_behind,
             limits::limits_are_enforced_where_they_can_be,
             limits::who_needs_too_much_memory_is_ended_and_that_is_told,
             limits::a_child_that_needs_too_much_memory_is_told_too,

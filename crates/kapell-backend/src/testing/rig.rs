@@ -103,6 +103,7 @@ impl Rig {
             path: "/bin/sh".to_owned(),
             args: vec!["-c".to_owned(), script.to_owned()],
             env: vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())],
+            secrets: Vec::new(),
             dir: None,
             user: None,
             stop_grace: Duration::from_secs(10),

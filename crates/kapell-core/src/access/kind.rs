@@ -27,6 +27,12 @@ pub enum Kind {
     Renew,
     /// Making, listing and revoking tokens.
     Tokens,
+    /// Which secrets there are; never what they are.
+    ReadSecrets,
+    /// Setting and removing secrets.
+    ChangeSecrets,
+    /// What the secrets are that work on a cell refers to.
+    TakeSecrets,
     /// Who changed what.
     Audit,
     /// At a cell: orders of the leader, and logs.
@@ -34,7 +40,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Health,
         Self::Describe,
         Self::Figures,
@@ -48,6 +54,9 @@ impl Kind {
         Self::Join,
         Self::Renew,
         Self::Tokens,
+        Self::ReadSecrets,
+        Self::ChangeSecrets,
+        Self::TakeSecrets,
         Self::Audit,
         Self::Order,
     ];
@@ -67,6 +76,9 @@ impl Kind {
             Self::Join => "join",
             Self::Renew => "renew",
             Self::Tokens => "tokens",
+            Self::ReadSecrets => "read secrets",
+            Self::ChangeSecrets => "change secrets",
+            Self::TakeSecrets => "take secrets",
             Self::Audit => "audit",
             Self::Order => "order",
         }
@@ -88,6 +100,9 @@ impl Kind {
             Self::Join => "get a cell's first certificate",
             Self::Renew => "get a cell's next certificate",
             Self::Tokens => "make, list and revoke tokens",
+            Self::ReadSecrets => "see which secrets there are",
+            Self::ChangeSecrets => "set and remove secrets",
+            Self::TakeSecrets => "get the secrets of a cell's work",
             Self::Audit => "read who changed what",
             Self::Order => "give orders to this cell",
         }
@@ -96,7 +111,12 @@ impl Kind {
     /// Whether it changes something, so that it is noted who did it. What a cell reports is not: it changes all the time.
     pub const fn is_change(self) -> bool {
         match self {
-            Self::Change | Self::CommandCells | Self::Join | Self::Renew | Self::Tokens => true,
+            Self::Change
+            | Self::CommandCells
+            | Self::Join
+            | Self::Renew
+            | Self::Tokens
+            | Self::ChangeSecrets => true,
             Self::Health
             | Self::Describe
             | Self::Figures
@@ -105,6 +125,8 @@ impl Kind {
             | Self::Plan
             | Self::ReadCells
             | Self::SpeakForCell
+            | Self::ReadSecrets
+            | Self::TakeSecrets
             | Self::Audit
             | Self::Order => false,
         }

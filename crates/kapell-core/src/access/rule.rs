@@ -12,6 +12,8 @@ pub enum Grant {
     InItsDomains,
     /// Only if it has all domains.
     WithAllDomains,
+    /// Only if it knows the token in the hosts' state directory.
+    AsOwner,
     /// For the cell that it is, or is to become.
     AsItself,
     Never,
@@ -23,6 +25,7 @@ impl Grant {
             Self::Always => "yes",
             Self::InItsDomains => "in its domains",
             Self::WithAllDomains => "with all domains",
+            Self::AsOwner => "with the state directory",
             Self::AsItself => "as itself",
             Self::Never => "no",
         }
@@ -32,7 +35,7 @@ impl Grant {
 /// Decides who may do what.
 #[rustfmt::skip]
 pub const fn grant(kind: Kind, role: RoleKind) -> Grant {
-    use Grant::{Always, AsItself, InItsDomains, Never, WithAllDomains};
+    use Grant::{Always, AsItself, AsOwner, InItsDomains, Never, WithAllDomains};
     use {Kind as K, RoleKind as R};
     match kind {
         K::Health | K::Describe => match role {
@@ -43,11 +46,11 @@ pub const fn grant(kind: Kind, role: RoleKind) -> Grant {
             R::Operator | R::Reader => WithAllDomains,
             R::Cell | R::Host | R::Joiner => Never,
         },
-        K::Read => match role {
+        K::Read | K::ReadSecrets => match role {
             R::Operator | R::Reader => InItsDomains,
             R::Cell | R::Host | R::Joiner => Never,
         },
-        K::Plan | K::Change => match role {
+        K::Plan | K::Change | K::ChangeSecrets => match role {
             R::Operator => InItsDomains,
             R::Reader | R::Cell | R::Host | R::Joiner => Never,
         },
@@ -58,6 +61,12 @@ pub const fn grant(kind: Kind, role: RoleKind) -> Grant {
         // Where all share one machine, cells bear the hosts' own token.
         K::SpeakForCell => match role {
             R::Operator => WithAllDomains,
+            R::Cell     => AsItself,
+            R::Reader | R::Host | R::Joiner => Never,
+        },
+        // The same; but nobody else reads back what was once set.
+        K::TakeSecrets => match role {
+            R::Operator => AsOwner,
             R::Cell     => AsItself,
             R::Reader | R::Host | R::Joiner => Never,
         },
@@ -93,6 +102,8 @@ pub enum Refusal {
     Role { who: String, deed: &'static str },
     #[error("{who} may not {deed}: that needs all domains")]
     Scope { who: String, deed: &'static str },
+    #[error("{who} may not {deed}: that is for cells")]
+    Owner { who: String, deed: &'static str },
     #[error("{who} has nothing to do with domain `{domain}`")]
     Domain { who: String, domain: Domain },
     #[error("{who} may not {deed}: it would be cell `{cell}`")]
@@ -107,6 +118,8 @@ pub fn allows(who: &Who, kind: Kind, about: About<'_>) -> Result<(), Refusal> {
         Grant::Never => Err(Refusal::Role { who: name(), deed }),
         Grant::WithAllDomains if who.domains.is_all() => Ok(()),
         Grant::WithAllDomains => Err(Refusal::Scope { who: name(), deed }),
+        Grant::AsOwner if who.is_owner() => Ok(()),
+        Grant::AsOwner => Err(Refusal::Owner { who: name(), deed }),
         Grant::InItsDomains => match about {
             About::Domain(domain) if !who.domains.has(domain) => {
                 Err(Refusal::Domain { who: name(), domain: domain.clone() })

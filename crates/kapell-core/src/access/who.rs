@@ -108,6 +108,11 @@ impl Who {
         Self { role: Role::Operator, domains: Domains::All, name, token: None }
     }
 
+    /// Whether it is [`Who::owner`], and not somebody who bears a token that was made.
+    pub fn is_owner(&self) -> bool {
+        self.role == Role::Operator && self.token.is_none() && self.domains.is_all()
+    }
+
     pub fn cell(id: CellId) -> Self {
         let name = id.to_string();
         Self { role: Role::Cell(id), domains: Domains::All, name, token: None }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ids::SecretName;
+
 /// What a container does. Only [`Action::Run`] starts a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,12 +43,35 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<EnvVar>,
+    pub env: Vec<Variable>,
     /// The user it runs as; without it, one of its own where the cell can give it one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }
 
+/// A variable of a recipe: what it is, or the secret that it is. Exactly one of both is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variable {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Of the domain of the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SecretName>,
+}
+
+impl Variable {
+    pub fn plain(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: Some(value.into()), secret: None }
+    }
+
+    pub fn secret(name: impl Into<String>, secret: impl Into<SecretName>) -> Self {
+        Self { name: name.into(), value: None, secret: Some(secret.into()) }
+    }
+}
+
+/// A variable of a program that somebody runs beside those of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnvVar {

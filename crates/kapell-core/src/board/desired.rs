@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::action::{Action, EnvVar, Run};
+use super::action::{Action, Run, Variable};
 use super::actual::ActualLrp;
 use super::check::Check;
 use super::ids::{Domain, ProcessGuid};
@@ -57,7 +57,7 @@ pub struct DesiredLrp {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_grace_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<EnvVar>,
+    pub env: Vec<Variable>,
     /// What an instance listens on, as it sees it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,

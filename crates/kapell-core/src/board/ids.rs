@@ -119,6 +119,10 @@ id! {
     CellId
 }
 id! {
+    /// Names a secret within its domain.
+    SecretName
+}
+id! {
     /// Names a group of long-running processes or tasks whose owner says when it is up to date.
     Domain
 }

@@ -28,6 +28,7 @@ mod records;
 pub mod request;
 mod row;
 pub mod rules;
+pub mod secrets;
 pub mod settings;
 pub mod task;
 pub(crate) mod text;
@@ -37,7 +38,7 @@ pub mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use action::{Action, Download, EnvVar, Run, Upload};
+pub use action::{Action, Download, EnvVar, Run, Upload, Variable};
 pub use actual::{ActualLrp, ActualState, InstanceKey, LrpKey, NetInfo, PortMapping, shown};
 pub use cell::{CellPresence, CellState, Held, Resources};
 pub use check::{Check, HttpCheck, TcpCheck};
@@ -47,7 +48,7 @@ pub use draft::Draft;
 pub use duty::Duty;
 pub use event::{Change, Crash, Event};
 pub use ground::Ground;
-pub use ids::{CellId, Domain, InstanceGuid, ProcessGuid, TaskGuid};
+pub use ids::{CellId, Domain, InstanceGuid, ProcessGuid, SecretName, TaskGuid};
 pub use record::{Record, RecordKey, shard_of};
 pub use records::{Gathering, Records, Table};
 pub use request::{Effect, Refusal, Reply, Request, Verdict};

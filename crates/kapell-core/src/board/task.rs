@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::action::{Action, EnvVar};
+use super::action::{Action, Variable};
 use super::ids::{CellId, Domain, InstanceGuid, TaskGuid};
 use crate::seams::Timestamp;
 
@@ -31,7 +31,7 @@ pub struct TaskDefinition {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placement_tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<EnvVar>,
+    pub env: Vec<Variable>,
     pub action: Action,
     /// A file whose first 10 KiB become the result, relative to the `dir` of its only `run`, else to the container's own
     /// directory.

@@ -15,6 +15,7 @@ mod plan;
 mod readiness;
 mod record;
 mod scale;
+mod secrets;
 mod settled;
 mod shown;
 mod steps;

@@ -5,10 +5,10 @@ mod url;
 
 use std::collections::BTreeSet;
 
-use super::action::EnvVar;
+use super::action::Variable;
 use super::check::Check;
 use super::desired::DesiredLrp;
-use super::ids::Domain;
+use super::ids::{Domain, SecretName};
 use super::task::TaskDefinition;
 
 pub(crate) use url::scheme;
@@ -64,7 +64,9 @@ pub fn task(def: &TaskDefinition) -> Vec<String> {
     found.actions("action", &def.action);
     found.no_nul("result_file", &def.result_file);
     let callback = &def.completion_callback_url;
-    if !callback.is_empty() && !url::is_http(callback) {
+    if url::has_credentials(callback) {
+        found.add("completion_callback_url", url::NO_CREDENTIALS);
+    } else if !callback.is_empty() && !url::is_http(callback) {
         let right = "must be a URL such as `http://host:port/path` or `https://host/path`";
         found.add("completion_callback_url", format!("{right}, not {}", quoted(callback)));
     }
@@ -77,6 +79,13 @@ pub fn task(def: &TaskDefinition) -> Vec<String> {
 pub fn domain(domain: &Domain) -> Vec<String> {
     let mut found = Problems::default();
     found.domain(domain);
+    found.texts
+}
+
+/// Everything that is wrong with the name of a secret.
+pub fn secret_name(name: &SecretName) -> Vec<String> {
+    let mut found = Problems::default();
+    found.guid("name", name.as_str(), name.is_valid());
     found.texts
 }
 
@@ -129,7 +138,7 @@ impl Problems {
         }
     }
 
-    fn env(&mut self, field: &str, env: &[EnvVar]) {
+    fn env(&mut self, field: &str, env: &[Variable]) {
         for (place, var) in env.iter().enumerate() {
             let fits = !var.name.is_empty() && !var.name.contains(['=', '\0']);
             if !fits {
@@ -137,7 +146,17 @@ impl Problems {
                 let text = format!("{right}, not {}", quoted(&var.name));
                 self.add(&format!("{field}[{place}].name"), text);
             }
-            self.no_nul(&format!("{field}[{place}].value"), &var.value);
+            match (&var.value, &var.secret) {
+                (Some(value), None) => self.no_nul(&format!("{field}[{place}].value"), value),
+                (None, Some(secret)) => {
+                    let field = format!("{field}[{place}].secret");
+                    self.guid(&field, secret.as_str(), secret.is_valid());
+                }
+                (Some(_), Some(_)) | (None, None) => {
+                    let text = "must have exactly one of `value` and `secret`";
+                    self.add(&format!("{field}[{place}]"), text);
+                }
+            }
         }
     }
 

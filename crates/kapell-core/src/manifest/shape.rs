@@ -86,7 +86,8 @@ const ACTION_NAMES: &[&str] = &[
     "codependent",
     "emit_progress",
 ];
-const VARIABLE: &[&str] = &["name", "value"];
+const VARIABLE: &[&str] = &["name", "value", "secret"];
+const REFERENCE: &[&str] = &["secret"];
 const CHECK: &[&str] = &["http", "tcp", "every_ms", "timeout_ms"];
 
 /// What a value looks like.
@@ -277,17 +278,42 @@ impl<'r> Builder<'r> {
         Some(Json::Array(list))
     }
 
-    /// `{name, value}` items, as in requests, or `NAME: value` lines.
+    /// `{name, value}` or `{name, secret}` items, as in requests, or `NAME: value` and `NAME: {secret: name}` lines.
     fn env(&mut self, node: &Node<'_>, path: &str) -> Option<Json> {
-        if matches!(node.value, Value::List(_)) {
-            return self.list(node, "`env`", path, |this, item, path| {
-                this.object(item, "a variable", VARIABLE, VARIABLE, path)
-            });
+        let entries = match &node.value {
+            Value::List(_) => {
+                return self.list(node, "`env`", path, |this, item, path| {
+                    this.object(item, "a variable", VARIABLE, &["name"], path)
+                });
+            }
+            Value::Map(entries) => entries.as_slice(),
+            Value::Scalar(_) => &[],
+        };
+        let (references, values): (Vec<_>, Vec<_>) =
+            entries.iter().cloned().partition(|(_, value)| matches!(value.value, Value::Map(_)));
+        let values = match node.value {
+            Value::Map(_) => &Node { span: node.span, value: Value::Map(values) },
+            Value::List(_) | Value::Scalar(_) => node,
+        };
+        let variables = self.reader.variables(values, "`env`");
+        let item = |(name, value)| serde_json::json!({"name": name, "value": value});
+        let mut all: Vec<Json> = variables.into_iter().map(item).collect();
+        for (key, value) in &references {
+            let Some(name) = self.reader.variable_name(key, "`env`") else { continue };
+            if all.iter().any(|each| each["name"] == *name) {
+                let problem = Problem::error(key.span, format!("variable `{name}` is set twice"));
+                self.reader.report(problem.help("remove one of the two"));
+                continue;
+            }
+            let place = format!("{path}[{}]", all.len());
+            self.spans.insert(place.clone(), value.span);
+            let made = self.object(value, "a variable", REFERENCE, REFERENCE, &place);
+            if let Some(Json::Object(mut variable)) = made {
+                variable.insert("name".to_owned(), name.into());
+                all.push(Json::Object(variable));
+            }
         }
-        let variables = self.reader.variables(node, "`env`");
-        let item =
-            |(name, value): (String, String)| serde_json::json!({"name": name, "value": value});
-        Some(variables.into_iter().map(item).collect())
+        Some(Json::Array(all))
     }
 
     fn action(&mut self, node: &Node<'_>, path: &str) -> Option<Json> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::board::Variable;
 
 fn problems(text: &str) -> Vec<String> {
     read(text.as_bytes()).unwrap_err().iter().map(ToString::to_string).collect()
@@ -35,7 +36,8 @@ created_at: 1
     };
     assert_eq!((span.line, lrp.instances, lrp.memory_mb), (2, 3, 64));
     assert_eq!(lrp.annotation, "5");
-    let env: Vec<_> = lrp.env.iter().map(|it| (it.name.as_str(), it.value.as_str())).collect();
+    let env: Vec<_> =
+        lrp.env.iter().map(|it| (it.name.as_str(), it.value.as_deref().unwrap())).collect();
     assert_eq!(env, [("GREETING", "hello"), ("N", "5")]);
     let want = serde_json::json!([{
         "hostnames": ["a.example"], "port": 8080, "on": true, "w": 1.5, "q": "5", "n": null
@@ -45,6 +47,48 @@ created_at: 1
     assert_eq!((lrp.process_guid.as_str(), lrp.instances, lrp.version), ("inferred", 1, 0));
     let Document::Task(task) = &third.document else { panic!("{third:?}") };
     assert_eq!(task.task_guid.as_str(), "");
+}
+
+#[test]
+fn a_variable_may_refer_to_a_secret() {
+    let text = "\
+kind: lrp
+process_guid: web
+domain: shop
+action: {run: {path: x, env: [{name: C, secret: c}]}}
+env: {A: 1, DB_PASSWORD: {secret: db-password}, B: 2}
+";
+    let documents = read(text.as_bytes()).unwrap();
+    let Document::Lrp { lrp, .. } = &documents[0].document else { panic!("{documents:?}") };
+    let [a, b, secret] = lrp.env.as_slice() else { panic!("{:?}", lrp.env) };
+    assert_eq!((a, b), (&Variable::plain("A", "1"), &Variable::plain("B", "2")));
+    assert_eq!(secret, &Variable::secret("DB_PASSWORD", "db-password"));
+    assert_eq!(lrp.action.as_run().unwrap().env, [Variable::secret("C", "c")]);
+}
+
+#[test]
+fn what_is_wrong_with_a_reference_is_told_at_its_place() {
+    let text = "\
+kind: task
+domain: d
+action: {run: {path: x, env: [{name: A}, {name: B, value: x, secret: y}]}}
+env:
+  C: {secrte: c}
+  D: {secret: a b}
+  E: 1
+  E: {secret: e}
+";
+    assert_eq!(
+        problems(text),
+        [
+            "3:31: action.run.env[0]: must have exactly one of `value` and `secret`",
+            "3:42: action.run.env[1]: must have exactly one of `value` and `secret`",
+            "5:6: a variable has no `secret` (add `secret: …`)",
+            "5:7: unknown key `secrte` in a variable (did you mean `secret`?)",
+            "6:15: env[2].secret: must be 1 to 200 letters, digits, `-` or `_`, not `a b`",
+            "8:3: variable `E` is set twice (remove one of the two)",
+        ]
+    );
 }
 
 #[test]

@@ -15,6 +15,9 @@ use kapell_store::model::{Generation, Key, Write};
 use kapell_store::{Error as StoreError, Store, keys};
 use serde::de::DeserializeOwned;
 
+use super::key::{BadKey, ClusterKey};
+use super::secrets::Secrets;
+
 /// How often something of unknown outcome is tried again, and how long it is waited in between.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -109,6 +112,11 @@ impl Ledger {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The secrets of the same store.
+    pub fn secrets(&self, key: &ClusterKey) -> Result<Secrets, BadKey> {
+        Secrets::new(Arc::clone(&self.store), Arc::clone(&self.clock), key)
     }
 
     /// Whether a token that was signed and is in time counts.

@@ -3,6 +3,8 @@
 mod authority;
 mod key;
 mod ledger;
+mod seal;
+mod secrets;
 mod service;
 
 #[cfg(test)]
@@ -11,4 +13,5 @@ mod tests;
 pub use authority::{Authority, AuthorityError, Certified, request};
 pub use key::{BadKey, ClusterKey};
 pub use ledger::{Ledger, LedgerError, Listed, Wanted};
+pub use secrets::{ListedSecret, Secrets, SecretsError};
 pub use service::{AccessService, AccessSlot, Disagreement, agree};

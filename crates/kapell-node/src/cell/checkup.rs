@@ -210,6 +210,9 @@ async fn check(
     limit: Duration,
     count: u64,
 ) -> Result<(), String> {
+    if let Examination::Monitor(action) = &by {
+        tools.vault.learn(&tag, action, &tools.settings).await;
+    }
     // The semaphore is never closed.
     let _turn = tools.pools.checks.acquire().await;
     let late = || Err(format!("the check took longer than {limit:?}"));

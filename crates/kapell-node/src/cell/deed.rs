@@ -19,6 +19,7 @@ use super::notes::Note;
 use super::outcome;
 use super::tag::Tag;
 use super::tools::Tools;
+use super::vault::{For, Values};
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -101,12 +102,18 @@ impl Doing {
 
     /// Starts a program, when it is its turn.
     async fn start(&self, run: &Run) -> Result<(), String> {
+        // Before it takes a turn: no other program waits for a host that is away.
+        let values = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(CALLED_OFF.to_owned()),
+            values = self.secrets(run) => values?,
+        };
         let turn = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(CALLED_OFF.to_owned()),
             turn = self.tools.pools.runs.acquire() => turn,
         };
-        let process = self.process(run).await?;
+        let process = self.process(run, values).await?;
         let guid = &self.tag.instance_guid;
         if self.noted {
             let noted = self.tools.notes.add(guid, &Note::Begins(self.leaf));
@@ -119,7 +126,15 @@ impl Doing {
         Ok(())
     }
 
-    async fn process(&self, run: &Run) -> Result<Process, String> {
+    async fn secrets(&self, run: &Run) -> Result<Arc<Values>, String> {
+        let purpose = match self.output {
+            Output::Kept => For::Work,
+            Output::Dropped => For::Check,
+        };
+        self.tools.vault.values(&self.tag, run, purpose, &self.tools.settings).await
+    }
+
+    async fn process(&self, run: &Run, values: Arc<Values>) -> Result<Process, String> {
         let containers = &self.tools.containers;
         let inside = launch::Inside {
             dir: containers.dir(self.tag.instance_guid.as_str()),
@@ -130,7 +145,7 @@ impl Doing {
         let asked = run.clone();
         let make = move || {
             let of = (&*tag, &tools.cell_id);
-            launch::process(of, (&name, output), &asked, &inside, &tools.settings)
+            launch::process(of, (&name, output), &asked, &inside, (&tools.settings, &values))
         };
         if !launch::has_other_user(&self.tag, run) {
             return make();

@@ -4,12 +4,14 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use kapell_backend::containers::{Limits, Output, Port, Process, Spec, User};
-use kapell_core::board::{CellId, PortMapping, Run};
+use kapell_core::board::{CellId, PortMapping, Run, Variable};
+use kapell_core::secret::{Secret, not_set};
 use nix::unistd;
 
 use super::LogOf as Key;
 use super::settings::{CellSettings, OWN_USERS};
 use super::tag::Tag;
+use super::vault::Values;
 
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -49,7 +51,7 @@ pub(super) fn process(
     (name, output): (&str, Output),
     run: &Run,
     inside: &Inside,
-    settings: &CellSettings,
+    (settings, values): (&CellSettings, &Values),
 ) -> Result<Process, String> {
     let user = match &run.user {
         Some(asked) if has_other_user(tag, run) => Some(user(Some(asked), tag, settings)?),
@@ -58,8 +60,14 @@ pub(super) fn process(
     let dir = run.dir.as_ref().map(PathBuf::from);
     let home = dir.as_deref().unwrap_or(&inside.dir);
     let mut env = Environment::default();
-    for variable in tag.env.iter().chain(&run.env) {
-        env.set(variable.name.as_str(), variable.value.as_str());
+    for Variable { name, value, secret } in tag.env.iter().chain(&run.env) {
+        match secret {
+            None => env.set(name.as_str(), value.clone().unwrap_or_default()),
+            Some(secret) => {
+                let value = values.get(secret).ok_or_else(|| not_set(&tag.domain, secret))?;
+                env.hide(name, value.clone());
+            }
+        }
     }
     env.set_default("PATH", PATH.to_owned());
     env.set_default("HOME", home.to_string_lossy().into_owned());
@@ -69,6 +77,7 @@ pub(super) fn process(
         path: run.path.clone(),
         args: run.args.clone(),
         env: env.variables,
+        secrets: env.secrets,
         dir,
         user,
         stop_grace: tag.stop_grace(),
@@ -106,19 +115,29 @@ fn about(tag: &Tag, cell_id: &CellId, own_network: bool, env: &mut Environment) 
 #[derive(Debug, Default)]
 struct Environment {
     variables: Vec<(String, String)>,
+    /// None of these is among the others.
+    secrets: Vec<(String, Secret)>,
 }
 
 impl Environment {
     fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let (name, value) = (name.into(), value.into());
+        self.secrets.retain(|(set, _)| *set != name);
         match self.variables.iter_mut().find(|(set, _)| *set == name) {
             Some(variable) => variable.1 = value,
             None => self.variables.push((name, value)),
         }
     }
 
+    fn hide(&mut self, name: &str, value: Secret) {
+        self.variables.retain(|(set, _)| set != name);
+        self.secrets.retain(|(set, _)| set != name);
+        self.secrets.push((name.to_owned(), value));
+    }
+
     fn set_default(&mut self, name: &str, value: String) {
-        if self.variables.iter().all(|(set, _)| set != name) {
+        let is_hidden = self.secrets.iter().any(|(set, _)| set == name);
+        if !is_hidden && self.variables.iter().all(|(set, _)| set != name) {
             self.variables.push((name.to_owned(), value));
         }
     }

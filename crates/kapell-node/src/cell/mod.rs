@@ -32,6 +32,7 @@ mod tests;
 mod timers;
 mod tools;
 mod transfers;
+mod vault;
 mod walk;
 mod wanted;
 

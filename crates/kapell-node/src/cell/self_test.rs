@@ -150,6 +150,7 @@ async fn make_one(
         path: trial.path,
         args: trial.args,
         env: vec![("PATH".to_owned(), PATH.to_owned())],
+        secrets: Vec::new(),
         dir: None,
         user: None,
         stop_grace: shared.settings.stop_grace,

@@ -21,6 +21,7 @@ use super::settings::CellSettings;
 use super::tag::Tag;
 use super::tools::{Pools, Tools};
 use super::transfers::Transfers;
+use super::vault::Vault;
 use super::{Cell, Shared};
 use crate::link::BoardLink;
 
@@ -80,6 +81,7 @@ impl Cell {
             transfers: parts.transfers,
             probes: parts.probes,
             notes: Notes::new(parts.dir.as_deref()),
+            vault: Vault::new(parts.id.clone(), Arc::clone(&parts.board)),
             downloads: parts.dir.as_deref().map(|dir| dir.join("downloads")),
         });
         let executor = Executor::new(

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kapell_core::board::{
-    Action, Check, Domain, EnvVar, InstanceGuid, NetInfo, PortMapping, Resources, Run,
+    Action, Check, Domain, InstanceGuid, NetInfo, PortMapping, Resources, Run, Variable,
 };
 use kapell_core::recipe::Recipe;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub(super) struct Tag {
     pub(super) result_file: String,
     pub(super) logs: PathBuf,
     #[serde(default)]
-    pub(super) env: Vec<EnvVar>,
+    pub(super) env: Vec<Variable>,
     #[serde(default)]
     pub(super) setup: Option<Action>,
     /// What it does; older agents have left one program in it, and did not say which.

@@ -10,6 +10,7 @@ use super::notes::Notes;
 use super::probes::Probes;
 use super::settings::CellSettings;
 use super::transfers::Transfers;
+use super::vault::Vault;
 
 /// What a cell does its work with.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub(super) struct Tools {
     pub(super) transfers: Arc<dyn Transfers>,
     pub(super) probes: Arc<dyn Probes>,
     pub(super) notes: Notes,
+    pub(super) vault: Vault,
     /// Where downloads lie until they are whole.
     pub(super) downloads: Option<PathBuf>,
     pub(super) pools: Pools,

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use kapell_api::v1::TaskWork;
 use kapell_core::board::{
-    Action, Check, DesiredLrp, Domain, EnvVar, InstanceGuid, LrpKey, PortMapping,
+    Action, Check, DesiredLrp, Domain, InstanceGuid, LrpKey, PortMapping, Variable,
 };
 
 use super::LogOf as Key;
@@ -25,7 +25,7 @@ pub(super) struct Wanted {
     pub(super) ports: Vec<u16>,
     pub(super) rootfs: Option<String>,
     result_file: String,
-    env: Vec<EnvVar>,
+    env: Vec<Variable>,
     setup: Option<Action>,
     action: Action,
     monitor: Option<Action>,

@@ -9,9 +9,10 @@ use async_trait::async_trait;
 use kapell_api::client::{Client, Egress, EgressError, Error, Options};
 use kapell_api::identity::{Identity, Subject, Trust};
 use kapell_api::v1::{
-    Cancel, CellRecords, RecordsWanted, ReportAnswer, Stop, Welcome, Work, WorkAnswer,
+    Cancel, CellRecords, RecordsWanted, ReportAnswer, SecretGiven, Stop, Welcome, Work, WorkAnswer,
 };
 use kapell_core::board::request::Report;
+use kapell_core::board::secrets::Holder;
 use kapell_core::board::{CellId, CellPresence, CellState};
 use kapell_core::causes::chain;
 use kapell_core::seat::Epoch;
@@ -100,6 +101,14 @@ impl BoardLink for HttpBoard {
         wanted: &RecordsWanted,
     ) -> Result<CellRecords, LinkError> {
         Ok(self.client().records(cell_id, wanted).await?)
+    }
+
+    async fn secrets(
+        &self,
+        cell_id: &CellId,
+        holder: &Holder,
+    ) -> Result<Vec<SecretGiven>, LinkError> {
+        Ok(self.client().take_secrets(cell_id, holder).await?)
     }
 }
 

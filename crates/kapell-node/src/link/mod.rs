@@ -9,9 +9,11 @@ use std::fmt;
 
 use async_trait::async_trait;
 use kapell_api::v1::{
-    Cancel, CellRecords, Problem, RecordsWanted, ReportAnswer, Stop, Welcome, Work, WorkAnswer,
+    Cancel, CellRecords, Problem, RecordsWanted, ReportAnswer, SecretGiven, Stop, Welcome, Work,
+    WorkAnswer,
 };
 use kapell_core::board::request::Report;
+use kapell_core::board::secrets::Holder;
 use kapell_core::board::{CellId, CellPresence, CellState};
 use kapell_core::seat::Epoch;
 
@@ -19,6 +21,13 @@ pub use http::{HttpBoard, HttpCallbacks, HttpCells};
 
 /// The code of the refusal that a cell gets whose id another one uses.
 pub const CELL_ID_IN_USE: &str = "cell_id_in_use";
+
+/// The code of the refusal that a cell gets for work that refers to a secret which is not there.
+pub const SECRET_NOT_SET: &str = "secret_not_set";
+/// The same for one that the host cannot open.
+pub const SECRET_SEALED: &str = "secret_sealed";
+/// The same for work that the board does not have on this cell.
+pub const NOT_PLACED: &str = "not_placed";
 
 /// Why a call across a link has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,4 +85,11 @@ pub trait BoardLink: fmt::Debug + Send + Sync {
         cell_id: &CellId,
         wanted: &RecordsWanted,
     ) -> Result<CellRecords, LinkError>;
+
+    /// The secrets that a container of this cell refers to.
+    async fn secrets(
+        &self,
+        cell_id: &CellId,
+        holder: &Holder,
+    ) -> Result<Vec<SecretGiven>, LinkError>;
 }

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use kapell_api::v1::{
-    Cancel, CellRecords, RecordsWanted, ReportAnswer, Stop, Welcome, Work, WorkAnswer,
+    Cancel, CellRecords, RecordsWanted, ReportAnswer, SecretGiven, Stop, Welcome, Work, WorkAnswer,
 };
 use kapell_core::board::request::Report;
+use kapell_core::board::secrets::Holder;
 use kapell_core::board::{CellId, CellPresence, CellState};
 use kapell_core::seat::Epoch;
 use kapell_node::board::{CallbackOutcome, Callbacks};
@@ -102,6 +103,11 @@ impl BoardLink for Hosts {
         let records = expect!(answer, Answer::Records(it) => it)?;
         self.heard_of(cell_id, records.epoch);
         Ok(records)
+    }
+
+    /// Nothing that is simulated refers to one.
+    async fn secrets(&self, _: &CellId, _: &Holder) -> Result<Vec<SecretGiven>, LinkError> {
+        Ok(Vec::new())
     }
 }
 

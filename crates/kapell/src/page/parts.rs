@@ -1,7 +1,7 @@
 //! What several pages show.
 
 use kapell_api::v1::Explanation;
-use kapell_core::board::{Action, ActualState, EnvVar, Run, TaskState};
+use kapell_core::board::{Action, ActualState, Run, TaskState, Variable};
 use kapell_core::seams::Timestamp;
 
 use super::{Html, html};
@@ -114,7 +114,7 @@ pub(super) fn action(action: &Action) -> String {
 }
 
 /// The names of variables; their values may be secrets.
-pub(super) fn names(env: &[EnvVar]) -> String {
+pub(super) fn names(env: &[Variable]) -> String {
     env.iter().map(|each| each.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Audit(Audit),
     /// Make, list and revoke tokens, for people and programs that are to do less than everything
     Token(Token),
+    /// Set, list and remove secrets, which work refers to by name
+    Secret(Secret),
     /// Say why something is as it is
     Explain(Explain),
     /// Wait until something is as desired
@@ -282,6 +284,49 @@ pub(crate) enum TokenCommand {
         #[arg(required = true)]
         id: Vec<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Secret {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    #[command(subcommand)]
+    pub(crate) command: SecretCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SecretCommand {
+    /// Set a secret to what stands on standard input, or is typed
+    Set(SecretSet),
+    /// List which secrets there are; what they are is never shown
+    #[command(visible_alias = "ls")]
+    List {
+        /// Only those of this domain
+        #[arg(long)]
+        domain: Option<String>,
+        #[command(flatten)]
+        show: Shown,
+    },
+    /// Remove a secret; what runs keeps it until it is started again
+    #[command(visible_alias = "rm")]
+    Remove {
+        name: String,
+        /// The domain it belongs to
+        #[arg(long, default_value = "default")]
+        domain: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SecretSet {
+    /// Letters, digits, `-` and `_`
+    pub(crate) name: String,
+    /// The domain it belongs to: only work of that domain can refer to it
+    #[arg(long, default_value = "default")]
+    pub(crate) domain: String,
+    /// Read the value from a file; as with standard input, one line end behind it is left out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -18,6 +18,7 @@ mod lrp_run;
 mod plan;
 mod raw;
 mod reach;
+mod secret;
 mod show;
 mod sign;
 mod sink;
@@ -62,6 +63,7 @@ pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Events(args) => &args.reach,
         Command::Audit(args) => &args.reach,
         Command::Token(args) => &args.reach,
+        Command::Secret(args) => &args.reach,
         Command::Explain(args) => &args.reach,
         Command::Wait(args) => &args.reach,
     };
@@ -94,6 +96,7 @@ async fn perform(command: Command, client: &Client) -> anyhow::Result<u8> {
         Command::Events(args) => events::run(&args, client).await,
         Command::Audit(args) => audit::run(&args, client).await,
         Command::Token(args) => token::run(args.command, client).await,
+        Command::Secret(args) => secret::run(args.command, client).await,
         Command::Explain(args) => explain::run(&args, client).await,
         Command::Wait(args) => wait::run(&args, client).await,
     }

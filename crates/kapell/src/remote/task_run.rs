@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use kapell_api::client::{Client, Error};
 use kapell_api::v1::EventView;
-use kapell_core::board::{Action, EnvVar, Event, Run, Task, TaskDefinition, TaskState};
+use kapell_core::board::{Action, Event, Run, Task, TaskDefinition, TaskState, Variable};
 use kapell_core::log::Frame;
 use kapell_core::seams::Ids as _;
 use kapell_node::system::SystemIds;
@@ -62,8 +62,7 @@ pub(crate) async fn run(args: &TaskRun, client: &Client) -> anyhow::Result<u8> {
 
 fn define(args: &TaskRun) -> anyhow::Result<TaskDefinition> {
     let [path, arguments @ ..] = args.command.as_slice() else { bail!("no program is named") };
-    let env =
-        args.env.iter().map(|(name, value)| EnvVar { name: name.clone(), value: value.clone() });
+    let env = args.env.iter().map(|(name, value)| Variable::plain(name, value));
     let guid = args.name.clone().unwrap_or_else(|| draw_name(path, SystemIds.draw()));
     Ok(TaskDefinition {
         task_guid: guid.into(),

@@ -56,6 +56,7 @@ impl Job {
             path: self.path.clone(),
             args: self.args.clone(),
             env: self.env.clone(),
+            secrets: Vec::new(),
             dir: self.dir.clone(),
             user: None,
             stop_grace: self.stop_grace,

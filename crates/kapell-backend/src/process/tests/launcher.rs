@@ -48,7 +48,7 @@ async fn launch(dir: &Path, script: &str) -> Result<Program, Error> {
     let text = order.encode()?;
     let home = RunHome::new(dir.join("c/run/main"));
     let lock = home.make(&text)?;
-    let started = shim::spawn(&shim::install(&bin)?, home.dir(), lock)?;
+    let started = shim::spawn(&shim::install(&bin)?, home.dir(), lock, None)?;
     let program = Program::new("launched", "main", home.clone(), Broom::default());
     let program = program.with_shim(started.shim);
     match answer::listen(started.status).await {

@@ -9,6 +9,7 @@ mod killed;
 mod lab;
 mod launcher;
 mod many;
+mod masking;
 mod output;
 mod restart;
 mod stopping;

@@ -16,6 +16,9 @@ const SPEC: &str = "
     join              -        -        -      -    self
     renew             -        -        self   -    -
     tokens            all      -        -      -    -
+    read_secrets      domains  domains  -      -    -
+    change_secrets    domains  -        -      -    -
+    take_secrets      owner    -        self   -    -
     audit             all      -        -      -    -
     order             all      -        -      yes  -
 ";
@@ -25,6 +28,7 @@ fn show(grant: Grant) -> &'static str {
         Grant::Always => "yes",
         Grant::InItsDomains => "domains",
         Grant::WithAllDomains => "all",
+        Grant::AsOwner => "owner",
         Grant::AsItself => "self",
         Grant::Never => "-",
     }
@@ -79,7 +83,7 @@ fn what_is_of_the_whole_platform_needs_all_domains() {
 fn a_cell_speaks_for_itself_only() {
     let (one, two) = (cell("one"), cell("two"));
     let who = Who::cell(one.clone());
-    for kind in [Kind::SpeakForCell, Kind::Renew] {
+    for kind in [Kind::SpeakForCell, Kind::Renew, Kind::TakeSecrets] {
         assert_eq!(allows(&who, kind, About::Cell(&one)), Ok(()));
         let refused = allows(&who, kind, About::Cell(&two)).unwrap_err();
         assert!(refused.to_string().starts_with("cell `one` may not "), "{refused}");
@@ -87,7 +91,19 @@ fn a_cell_speaks_for_itself_only() {
     }
     let may = |kind: &Kind| allows(&who, *kind, About::Anything).is_ok();
     let all: Vec<Kind> = Kind::ALL.into_iter().filter(may).collect();
-    assert_eq!(all, [Kind::Health, Kind::Describe, Kind::SpeakForCell, Kind::Renew]);
+    assert_eq!(
+        all,
+        [Kind::Health, Kind::Describe, Kind::SpeakForCell, Kind::Renew, Kind::TakeSecrets]
+    );
+}
+
+#[test]
+fn no_token_that_was_made_reads_a_secret_back() {
+    assert_eq!(allows(&Who::owner(), Kind::TakeSecrets, About::Anything), Ok(()));
+    let made = Who { token: Some(TokenId::drawn(1)), ..Who::owner() };
+    let refused = allows(&made, Kind::TakeSecrets, About::Anything).unwrap_err();
+    assert!(refused.to_string().ends_with("that is for cells"), "{refused}");
+    assert_eq!(allows(&made, Kind::ChangeSecrets, About::Domain(&domain("a"))), Ok(()));
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn no_text_for_a_process_holds_a_nul_byte() {
         path: nul(),
         args: vec![nul()],
         dir: Some(nul()),
-        env: vec![EnvVar { name: nul(), value: nul() }],
+        env: vec![Variable::plain(nul(), nul())],
         user: Some(nul()),
     };
     let problems = validate::desired(&with_action(Action::Run(run)));
@@ -127,10 +127,51 @@ fn no_text_for_a_process_holds_a_nul_byte() {
 #[test]
 fn the_name_of_a_variable_is_there_and_has_no_equals_sign() {
     for bad in ["", "A=B", "\0"] {
-        let env = vec![EnvVar { name: bad.to_owned(), value: String::new() }];
+        let env = vec![Variable::plain(bad, "")];
         let text = problem(&DesiredLrp { env, ..web() });
         assert!(text.starts_with("env[0].name: must be non-empty"), "{text}");
     }
+}
+
+#[test]
+fn a_variable_is_a_value_or_a_secret() {
+    let with = |variable: Variable| DesiredLrp { env: vec![variable], ..web() };
+    assert_eq!(validate::desired(&with(Variable::secret("A", "db-password"))), [""; 0]);
+    let both = Variable { value: Some("x".to_owned()), ..Variable::secret("A", "b") };
+    let none = Variable { secret: None, ..Variable::secret("A", "b") };
+    for bad in [both, none] {
+        let right = "env[0]: must have exactly one of `value` and `secret`";
+        assert_eq!(problem(&with(bad)), right);
+    }
+    let text = problem(&with(Variable::secret("A", "a/b")));
+    let right = "env[0].secret: must be 1 to 200 letters, digits, `-` or `_`, not `a/b`";
+    assert_eq!(text, right);
+}
+
+#[test]
+fn no_url_holds_a_password_and_none_is_repeated() {
+    let (from, to) = ("https://ann:hunter2@host/file".to_owned(), "file".to_owned());
+    let download = Download { from: from.clone(), to: to.clone(), checksum: None };
+    let upload = Upload { from: to, to: from.clone() };
+    let callback = TaskDefinition { completion_callback_url: from, ..definition() };
+    let user = "HTTP://ann@host?x".to_owned();
+    let by_name = TaskDefinition { completion_callback_url: user, ..definition() };
+    for (problems, field) in [
+        (validate::desired(&with_action(Action::Download(download))), "action.download.from: "),
+        (validate::desired(&with_action(Action::Upload(upload))), "action.upload.to: "),
+        (validate::task(&callback), "completion_callback_url: "),
+        (validate::task(&by_name), "completion_callback_url: "),
+    ] {
+        let [text] = problems.as_slice() else { panic!("{problems:?}") };
+        let rest = text.strip_prefix(field).unwrap();
+        assert!(rest.starts_with("must not hold a user or a password"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    let at = TaskDefinition {
+        completion_callback_url: "https://host/a@b?c@d".to_owned(),
+        ..definition()
+    };
+    assert_eq!(validate::task(&at), [""; 0]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::seams::Timestamp;
 
 pub(super) const NOW: Timestamp = Timestamp(1_000_000_000);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct World {
     pub(super) records: Records,
     pub(super) now: Timestamp,

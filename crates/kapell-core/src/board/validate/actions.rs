@@ -61,7 +61,9 @@ impl Problems {
 
     fn download(&mut self, field: &str, download: &Download) {
         let from = &download.from;
-        if !url::is_http(from) && !url::is_file(from) {
+        if url::has_credentials(from) {
+            self.add(&format!("{field}.from"), url::NO_CREDENTIALS);
+        } else if !url::is_http(from) && !url::is_file(from) {
             let right = "must be a URL such as `https://host/path` or `file:///path`";
             self.add(&format!("{field}.from"), format!("{right}, not {}", quoted(from)));
         }
@@ -75,7 +77,9 @@ impl Problems {
 
     fn upload(&mut self, field: &str, upload: &Upload) {
         self.path(&format!("{field}.from"), &upload.from);
-        if !url::is_http(&upload.to) {
+        if url::has_credentials(&upload.to) {
+            self.add(&format!("{field}.to"), url::NO_CREDENTIALS);
+        } else if !url::is_http(&upload.to) {
             let right = "must be a URL such as `https://host/path`";
             self.add(&format!("{field}.to"), format!("{right}, not {}", quoted(&upload.to)));
         }

@@ -15,6 +15,17 @@ pub(super) fn is_http(url: &str) -> bool {
         && rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#', ':']))
 }
 
+/// Nothing of the URL is repeated.
+pub(super) const NO_CREDENTIALS: &str = "must not hold a user or a password, which everybody could read who reads this: \
+     let a program fetch or send it, with a secret in its environment";
+
+/// Whether somebody is named before the host, as in `https://user:password@host/path`.
+pub(super) fn has_credentials(url: &str) -> bool {
+    let rest = after(url, "http://").or_else(|| after(url, "https://"));
+    let authority = rest.and_then(|rest| rest.split(['/', '?', '#', '\\']).next());
+    authority.is_some_and(|authority| authority.contains('@'))
+}
+
 /// A file of the cell: `file:///path`.
 pub(super) fn is_file(url: &str) -> bool {
     is_clean(url)

@@ -1,6 +1,7 @@
 mod authority;
 mod key;
 mod ledger;
+mod secrets;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -87,7 +87,7 @@ async fn a_task_that_cannot_be_kept_is_an_error_to_whoever_wants_it() {
     show.board.present(presence("c")).unwrap();
     theatre.store.set(&[Call::Commit], Fault::Fail);
     let answer = within("the answer", secs(5), show.board.ask(create(definition("t")))).await;
-    assert!(matches!(answer, Err(Declined::Store(_))), "{answer:?}");
+    assert!(matches!(answer, Err(Declined::Unsettled(_))), "{answer:?}");
     assert_eq!((show.task("t"), theatre.cells.work().len()), (None, 0));
 }
 

@@ -1,4 +1,4 @@
-use kapell_core::board::{Action, DesiredLrp, EnvVar, Refusal, Reply, Request, Run, shard_of};
+use kapell_core::board::{Action, DesiredLrp, Refusal, Reply, Request, Run, Variable, shard_of};
 use kapell_core::election::Loss;
 use kapell_core::seat::Epoch;
 use kapell_store::Shards as _;
@@ -137,7 +137,7 @@ async fn a_group_is_cut_where_the_store_wants_it() {
 async fn what_the_store_cannot_take_is_refused() {
     let theatre = Theatre::new();
     let show = theatre.open().await;
-    let env = vec![EnvVar { name: "E".to_owned(), value: "x".repeat(300 << 10) }];
+    let env = vec![Variable::plain("E", "x".repeat(300 << 10))];
     let run = Run { path: "true".to_owned(), env, ..Run::default() };
     let request = Request::Desire(Box::new(DesiredLrp { action: Action::Run(run), ..lrp("l", 0) }));
     let answer = show.board.ask(request).await;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use kapell_api::v1::{CellRecords, RecordsWanted, ReportAnswer, Welcome};
+use kapell_api::v1::{CellRecords, RecordsWanted, ReportAnswer, SecretGiven, Welcome};
 use kapell_core::board::request::{Refusal, Report};
+use kapell_core::board::secrets::Holder;
 use kapell_core::board::{
     ActualLrp, ActualState, CellId, CellPresence, InstanceGuid, InstanceKey, LrpKey, Task,
     TaskGuid, TaskState,
@@ -45,6 +46,9 @@ pub(super) struct FakeBoard {
     /// Said instead of a welcome.
     pub(super) unwelcome: Mutex<Option<LinkError>>,
     pub(super) epoch: Mutex<Epoch>,
+    /// What whoever asks for secrets is answered, and who asked.
+    pub(super) secrets: Mutex<Option<Result<Vec<SecretGiven>, LinkError>>>,
+    pub(super) asked: Mutex<Vec<Holder>>,
     fate: Mutex<Option<FateOf>>,
 }
 
@@ -313,6 +317,12 @@ impl BoardLink for FakeBoard {
             evacuating: records.twins.values().filter(named).cloned().collect(),
             tasks: tasks.cloned().collect(),
         })
+    }
+
+    async fn secrets(&self, _: &CellId, holder: &Holder) -> Result<Vec<SecretGiven>, LinkError> {
+        self.asked.lock().unwrap().push(holder.clone());
+        let away = || Err(LinkError::NoAnswer("no host".to_owned()));
+        self.secrets.lock().unwrap().clone().unwrap_or_else(away)
     }
 }
 

@@ -99,6 +99,11 @@ impl FakeContainers {
         kept.map(|(_, process)| process.clone()).collect()
     }
 
+    /// All that was run, with monitors.
+    pub(super) fn all_ran(&self) -> Vec<Process> {
+        self.ran.lock().unwrap().iter().map(|(_, process)| process.clone()).collect()
+    }
+
     /// The names of all that was run in a container, in order.
     pub(super) fn names(&self, guid: &str) -> Vec<String> {
         let ran = self.ran.lock().unwrap();

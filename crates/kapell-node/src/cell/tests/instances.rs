@@ -3,7 +3,7 @@ use std::time::Duration;
 use kapell_api::v1::Stop;
 use kapell_backend::containers::Exit;
 use kapell_core::board::request::Report;
-use kapell_core::board::{ActualState, EnvVar};
+use kapell_core::board::{ActualState, Variable};
 
 use super::board::{Fate, elsewhere};
 use super::stage::{EPOCH, Stage, key, lrp};
@@ -17,10 +17,7 @@ async fn an_instance_is_claimed_run_and_reported_with_one_report_each() {
     stage.board.unclaimed(&web);
     let mut work = lrp(&web);
     work.desired.ports = vec![8080, 9090];
-    work.desired.env = vec![
-        EnvVar { name: "A".into(), value: "1".into() },
-        EnvVar { name: "HOME".into(), value: "/h".into() },
-    ];
+    work.desired.env = vec![Variable::plain("A", "1"), Variable::plain("HOME", "/h")];
     stage.work(vec![work], Vec::new());
     stage.until("it runs", |stage| stage.board.state_of(&web) == Some(ActualState::Running)).await;
     assert_eq!(stage.board.told(), ["claim", "running"]);

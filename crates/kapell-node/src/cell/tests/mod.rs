@@ -12,6 +12,7 @@ mod outside;
 mod recipes;
 mod restart;
 mod resumption;
+mod secrets;
 mod self_test;
 mod self_test_oci;
 mod stage;

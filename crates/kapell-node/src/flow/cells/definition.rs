@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use kapell_backend::executor::{Error, Job};
-use kapell_core::board::{Action, EnvVar, Run, TaskDefinition, TaskGuid, validate};
+use kapell_core::board::{Action, Run, TaskDefinition, TaskGuid, Variable, validate};
 use kapell_core::workflow::OnCell;
 
 /// The longest argument that a program can be given.
@@ -39,7 +39,7 @@ pub(super) fn of(
         return Err(Error::TooLarge { program: path });
     }
     let env = job.env.iter().map(|(name, value)| {
-        Ok(EnvVar { name: text(name.as_os_str())?, value: text(value.as_os_str())? })
+        Ok(Variable::plain(text(name.as_os_str())?, text(value.as_os_str())?))
     });
     let run = Run {
         path: path.clone(),
@@ -49,7 +49,11 @@ pub(super) fn of(
         user: None,
     };
     let size = run.args.iter().map(String::len).sum::<usize>()
-        + run.env.iter().map(|it| it.name.len() + it.value.len()).sum::<usize>();
+        + run
+            .env
+            .iter()
+            .map(|it| it.name.len() + it.value.as_ref().map_or(0, String::len))
+            .sum::<usize>();
     if size > LARGEST {
         return Err(Error::TooLarge { program: path });
     }

@@ -180,6 +180,7 @@ impl Spawns {
             path: "/bin/sleep".to_owned(),
             args: vec!["1000000".to_owned()],
             env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+            secrets: Vec::new(),
             dir: None,
             user: None,
             stop_grace: Duration::from_secs(1),

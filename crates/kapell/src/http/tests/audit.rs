@@ -9,6 +9,7 @@ use kapell_api::identity::Identity;
 use kapell_core::access::{How, Purpose};
 use kapell_core::board::{ActualState, TaskState};
 use kapell_core::exec::{Kind as Frame, encode};
+use kapell_core::secret::Secret;
 use kapell_node::access::{Wanted, request};
 use kapell_node::audit::{Journal, Limits as Bounds, Real};
 use kapell_node::system::{SystemClock, SystemIds};
@@ -169,9 +170,28 @@ impl Scene {
                 let (_, id) = self.token(Purpose::Reader, None).await;
                 (format!("/v1/tokens/{id}"), plain(), vec![("token_id", id)])
             }
-            _ => panic!("how is {method} {path} asked?"),
+            _ => return self.secret_deed(method, path).await,
         };
         Deed { line: format!("{method} {place}"), body, about, ..deed }
+    }
+
+    async fn secret_deed(&self, method: &str, path: &str) -> Deed {
+        let body = match (method, path) {
+            ("PUT", "/v1/secrets/{domain}/{secret}") => format!(r#"{{"value":"{SECRET}"}}"#),
+            ("DELETE", "/v1/secrets/{domain}/{secret}") => {
+                let secrets = self.ledger.secrets(&key()).unwrap();
+                secrets.set(&"a".into(), &"db".into(), &Secret::new(SECRET)).await.unwrap();
+                String::new()
+            }
+            _ => panic!("how is {method} {path} asked?"),
+        };
+        Deed {
+            line: format!("{method} /v1/secrets/a/db"),
+            body,
+            token: Some(TOKEN.to_owned()),
+            certificate: None,
+            about: vec![("domain", "a".to_owned()), ("secret", "db".to_owned())],
+        }
     }
 
     async fn perform(&self, deed: &Deed, token: Option<&str>) -> Reply {
@@ -209,6 +229,7 @@ fn all_that_is_sent_is_noted_but_for_what_cells_say() {
             ("DELETE", "/v1/cells/{cell_id}"),
             ("POST", "/v1/cells/{cell_id}/records"),
             ("POST", "/v1/cells/{cell_id}/reports"),
+            ("POST", "/v1/cells/{cell_id}/secrets"),
             ("POST", "/v1/plan"),
             ("PUT", "/v1/cells/{cell_id}"),
         ]
@@ -286,10 +307,13 @@ async fn what_cannot_be_noted_is_not_done() {
     for (method, path) in noted() {
         let deed = scene.deed(method, path).await;
         let before = scene.ledger.list();
+        let secrets = scene.ledger.secrets(&key()).unwrap();
+        let secrets_before = secrets.list().await.unwrap();
         let reply = scene.perform(&deed, None).await;
         assert_eq!(reply.problem(), (503, "audit_unavailable".to_owned()), "{method} {path}");
         assert!(reply.has("retry-after: 1"), "{}", reply.head);
         assert_eq!(scene.ledger.list(), before, "{method} {path}");
+        assert_eq!(secrets.list().await.unwrap(), secrets_before, "{method} {path}");
     }
     assert!(scene.desk.take_asked().is_empty());
     assert!(scene.desk.evacuated.lock().unwrap().is_empty());

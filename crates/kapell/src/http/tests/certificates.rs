@@ -75,7 +75,7 @@ async fn ask_of(
     Ok(exchange(stream, &request).await)
 }
 
-async fn leader() -> (Host, Arc<FakeDesk>, Arc<Ledger>) {
+pub(super) async fn leader() -> (Host, Arc<FakeDesk>, Arc<Ledger>) {
     let host = Host::open(0xa, LIMITS, secure()).await.unwrap();
     host.face.follow(0xa, &format!("https://{}", host.at()));
     let desk = FakeDesk::new();
@@ -93,7 +93,7 @@ pub(super) fn presence(id: &str) -> String {
     )
 }
 
-fn is(status: u16, code: &str) -> (u16, String) {
+pub(super) fn is(status: u16, code: &str) -> (u16, String) {
     (status, code.to_owned())
 }
 
@@ -123,6 +123,10 @@ async fn a_cell_is_whom_its_certificate_names_and_nobody_else() {
         "POST /v1/tokens",
         "POST /v1/cells/one/join",
         "POST /v1/cells/two/certificate",
+        "POST /v1/cells/two/secrets",
+        "PUT /v1/secrets/d/a",
+        "GET /v1/secrets",
+        "DELETE /v1/secrets/d/a",
         "GET /metrics",
     ] {
         let reply = ask(host.at(), Some(&one), line, "", "{}").await;

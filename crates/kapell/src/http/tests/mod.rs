@@ -16,6 +16,7 @@ mod openapi;
 mod pages;
 mod plan;
 mod query;
+mod secrets;
 mod sessions;
 mod shown;
 mod stop;

@@ -12,6 +12,7 @@ mod logs;
 mod openapi;
 mod plan;
 mod refusal;
+mod secrets;
 mod table;
 mod tokens;
 mod upstream;
@@ -186,6 +187,10 @@ impl Api {
             Op::CreateToken => tokens::create(call, &self.tools).await,
             Op::ListTokens => tokens::list(&call),
             Op::RevokeToken => tokens::revoke(&call).await,
+            Op::SetSecret => secrets::set(call, &self.tools).await,
+            Op::ListSecrets => secrets::list(&call, &self.tools).await,
+            Op::RemoveSecret => secrets::remove(&call, &self.tools).await,
+            Op::TakeSecrets => secrets::take(call, &self.tools).await,
             Op::Audit => audit::answer(&call.query, &self.tools).await,
             Op::OpenApi => Ok(answer::value(StatusCode::OK, &openapi::document())),
         }

@@ -43,6 +43,10 @@ pub(super) enum Op {
     CreateToken,
     ListTokens,
     RevokeToken,
+    SetSecret,
+    ListSecrets,
+    RemoveSecret,
+    TakeSecrets,
     Audit,
 }
 
@@ -85,6 +89,9 @@ impl Op {
             Self::Join => Kind::Join,
             Self::Renew => Kind::Renew,
             Self::CreateToken | Self::ListTokens | Self::RevokeToken => Kind::Tokens,
+            Self::ListSecrets => Kind::ReadSecrets,
+            Self::SetSecret | Self::RemoveSecret => Kind::ChangeSecrets,
+            Self::TakeSecrets => Kind::TakeSecrets,
             Self::Audit => Kind::Audit,
         }
     }
@@ -143,6 +150,7 @@ pub(super) const ROUTES: &[Route<Op>] = {
         taking(route(Post, "/v1/cells/{cell_id}/records", Op::Records, One("CellRecords"), "For cells: asks what the board knows about containers"), "RecordsWanted"),
         taking(route(Post, "/v1/cells/{cell_id}/join", Op::Join, One("CellCertificate"), "For cells: gets the first certificate, by a token that counts once"), "CertificateWanted"),
         taking(route(Post, "/v1/cells/{cell_id}/certificate", Op::Renew, One("CellCertificate"), "For cells: gets the next certificate, by the one before"), "CertificateWanted"),
+        taking(route(Post, "/v1/cells/{cell_id}/secrets", Op::TakeSecrets, Many("SecretGiven"), "For cells: gets the secrets that a container placed there refers to"), "SecretsWanted"),
         with(route(Get, "/v1/events", Op::Events, Events, "Streams what changes; resumes after the id in `Last-Event-ID` or `after`"), &["after"]),
         route(Get, "/v1/endpoints/{process_guid}", Op::Endpoints, Many("Endpoint"), "Lists where running instances listen"),
         taking(route(Post, "/v1/plan", Op::Plan, One("Plan"), "Says what applying something would come to, and changes nothing"), "Wishes"),
@@ -157,6 +165,9 @@ pub(super) const ROUTES: &[Route<Op>] = {
         taking(route(Post, "/v1/tokens", Op::CreateToken, Made("TokenMade"), "Makes a token; it is shown this once"), "TokenWanted"),
         route(Get, "/v1/tokens", Op::ListTokens, Many("TokenView"), "Lists the tokens that have not expired"),
         route(Delete, "/v1/tokens/{token_id}", Op::RevokeToken, Nothing, "Revokes a token"),
+        taking(route(Put, "/v1/secrets/{domain}/{secret}", Op::SetSecret, One("SecretView"), "Sets a secret; nobody is told it again but the work that refers to it"), "SecretValue"),
+        with(route(Get, "/v1/secrets", Op::ListSecrets, Many("SecretView"), "Lists which secrets there are"), &["domain"]),
+        route(Delete, "/v1/secrets/{domain}/{secret}", Op::RemoveSecret, Nothing, "Removes a secret"),
         with(route(Get, "/v1/audit", Op::Audit, One("AuditPage"), "Shows who changed what while this host led"), &["since", "after", "limit"]),
         route(Get, "/v1/openapi.json", Op::OpenApi, Anything, "This API in OpenAPI 3.1"),
     ]

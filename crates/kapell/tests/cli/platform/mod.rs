@@ -35,6 +35,7 @@ mod overload;
 mod page;
 mod programs;
 mod safety;
+mod secrets;
 pub(crate) mod site;
 mod slow;
 mod steps;

@@ -14,6 +14,7 @@ pub(super) fn all() -> Map<String, Value> {
         reports(),
         plans(),
         tokens(),
+        secrets(),
         audit(),
     ] {
         if let Value::Object(group) = group {
@@ -115,9 +116,12 @@ fn actions() -> Value {
         kinds.iter().map(|(name, schema)| strict(1, &[(name, of(schema))])).collect();
     json!({
         "Action": { "oneOf": one_of },
-        "EnvVar": strict(2, &[("name", text()), ("value", text())]),
+        "Variable": strict(1, &[
+            ("name", text()), ("value", text()),
+            ("secret", json!({ "$ref": "#/components/schemas/Id", "description": "In the place of a value: a secret of the domain of the work." })),
+        ]),
         "Run": strict(1, &[
-            ("path", text()), ("args", list(&text())), ("dir", text()), ("env", list(&of("EnvVar"))), ("user", text()),
+            ("path", text()), ("args", list(&text())), ("dir", text()), ("env", list(&of("Variable"))), ("user", text()),
         ]),
         "Download": strict(2, &[("from", text()), ("to", text()), ("checksum", text())]),
         "Upload": strict(2, &[("from", text()), ("to", text())]),
@@ -138,7 +142,7 @@ fn desired() -> Value {
             ("rootfs", text()), ("memory_mb", count()), ("disk_mb", count()), ("max_pids", count()),
             ("cpu_millis", count()), ("log_rate", count()), ("check", of("Check")), ("readiness", of("Check")),
             ("placement_tags", list(&text())), ("setup", of("Action")), ("monitor", of("Action")),
-            ("start_timeout_ms", count()), ("stop_grace_ms", count()), ("env", list(&of("EnvVar"))),
+            ("start_timeout_ms", count()), ("stop_grace_ms", count()), ("env", list(&of("Variable"))),
             ("ports", list(&port())),
             ("annotation", text()), ("routes", json!({ "type": "object" })),
             ("version", count()), ("created_at", of("Timestamp")), ("updated_at", of("Timestamp")),
@@ -185,7 +189,7 @@ fn tasks() -> Value {
         ("cpu_millis", count()),
         ("log_rate", count()),
         ("placement_tags", list(&text())),
-        ("env", list(&of("EnvVar"))),
+        ("env", list(&of("Variable"))),
         ("result_file", text()),
         ("completion_callback_url", text()),
         ("annotation", text()),
@@ -341,6 +345,23 @@ fn tokens() -> Value {
     })
 }
 
+fn secrets() -> Value {
+    let value =
+        json!({ "type": "string", "minLength": 1, "maxLength": kapell_core::secret::LARGEST });
+    let holder = |fields: &[(&str, Value)]| object(fields.len(), fields);
+    json!({
+        "SecretValue": strict(1, &[("value", value.clone())]),
+        "SecretView": object(4, &[
+            ("domain", of("Id")), ("name", of("Id")), ("version", count()), ("changed_at", of("Timestamp")),
+        ]),
+        "SecretsWanted": { "oneOf": [
+            strict(1, &[("lrp", holder(&[("key", of("LrpKey")), ("instance_guid", of("Id"))]))]),
+            strict(1, &[("task", holder(&[("task_guid", of("Id")), ("instance_guid", of("Id"))]))]),
+        ] },
+        "SecretGiven": object(2, &[("name", of("Id")), ("value", value)]),
+    })
+}
+
 fn audit() -> Value {
     let outcome = object(
         1,
@@ -352,7 +373,7 @@ fn audit() -> Value {
             ("code", json!({ "type": "string", "description": "Why it was refused." })),
         ],
     );
-    let names = json!({ "type": "object", "additionalProperties": text(), "description": "The names of what it is about, such as `process_guid`, `task_guid`, `domain`, `cell_id` and `token_id`." });
+    let names = json!({ "type": "object", "additionalProperties": text(), "description": "The names of what it is about, such as `process_guid`, `task_guid`, `domain`, `cell_id`, `token_id` and `secret`." });
     json!({
         "AuditOutcome": outcome,
         "AuditRecord": object(5, &[
