@@ -8,9 +8,8 @@
 //! `kapell-shim exec DIR CONTROL` runs a program beside that process, for as long as whoever has the other end of
 //! the socket CONTROL wants it. It has our standard streams.
 //!
-//! Lesser uses: `kapell-shim pause` is the first process of a container that has none of its own,
-//! `kapell-shim launch FILE` starts a container by `runc`, and `kapell-shim end-user UID` kills all that
-//! runs as a user.
+//! Lesser uses: `kapell-shim pause` is the first process of a container that has none of its own, and
+//! `kapell-shim end-user UID` kills all that runs as a user.
 
 #![no_main]
 
@@ -41,7 +40,6 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     let argument = |at: usize| unsafe { CStr::from_ptr(*arguments.add(at)) }.to_bytes();
     match count {
         2 if argument(1) == b"pause" => return pause::run(),
-        3 if argument(1) == b"launch" => return launch::run(argument(2)),
         3 if argument(1) == b"end-user" => return end_user(argument(2)),
         4 if argument(1) == b"exec" => return exec(argument(2), argument(3)),
         4 => {}

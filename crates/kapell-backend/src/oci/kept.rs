@@ -25,6 +25,8 @@ use crate::process::spec_file::{CONTAINER_MARK, PROCESS_MARK};
 pub(super) const INIT: &str = ".init";
 /// The directory of a container whose image names none.
 pub(super) const OWN_DIR: &str = "/work";
+/// What a shim takes for its own launcher.
+const LAUNCHER: &str = "kapell-launch";
 /// Its own state directory has only this one.
 const ID: &str = "container";
 /// More than any list of users has.
@@ -83,11 +85,14 @@ impl Kept {
             groups.make_below(&self.guid, &process.name)?
         };
         let (launcher, args, pid_file) = if is_first {
-            // There may have been another first process, which has ended.
-            self.place.reset(self.record.ids)?;
+            let launch = self.place.file("launch");
+            if launch.exists() {
+                // There was another first process, which has ended, or should have been.
+                self.place.reset(self.record.ids)?;
+            }
             self.write_bundle(&program)?;
-            let launch = self.place.file("launch").display().to_string();
-            (self.shim.clone(), vec!["launch".to_owned(), launch], self.place.file("init"))
+            let args = vec![launch.display().to_string()];
+            (PathBuf::from(LAUNCHER), args, self.place.file("init"))
         } else {
             let order = self.place.file(&format!("{}.json", process.name));
             let text = program.process().to_string();
