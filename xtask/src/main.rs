@@ -36,6 +36,7 @@ usage: cargo xtask COMMAND
   bench platform [--json] [--smoke]
                                     measure `kapell up` beside the parts that it is made of
   bench board [--json] [--smoke]    measure the board at scale beside floors of the same run
+  bench cell [--json] [--smoke]     measure cells: starts beside `runc`, crashes, failover, an agent at rest
   sim --seed N [--trace]            replay one simulated platform
   sim --minutes M [--seed N]        simulate platforms for a while
   soak [--minutes N] [--seed S] [--only PART]
@@ -93,6 +94,10 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench", "board", options @ ..] => {
             let options = bench::Options::parse(options)?;
             bench::board::run(&Workspace::load()?, options)
+        }
+        ["bench", "cell", options @ ..] => {
+            let options = bench::Options::parse(options)?;
+            bench::cell::run(&Workspace::load()?, options)
         }
         ["soak", options @ ..] => {
             let options = soak::Options::parse(options)?;

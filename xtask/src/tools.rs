@@ -26,22 +26,21 @@ pub(crate) const OPENSSL: Tool = tool("openssl", "openssl");
 pub(crate) const ETCD: Tool = tool("etcd", "etcd-server");
 /// A browser that a page can be looked at with, without a screen.
 pub(crate) const CHROMIUM: Tool = tool("chromium-headless-shell", "chromium-headless-shell");
+const BUSYBOX: Tool = tool("busybox", "busybox-static");
+const RUNC: Tool = tool("runc", "runc");
 pub(crate) const REGISTRY: Tool = tool("docker-registry", "docker-registry");
 pub(crate) const ETCDCTL: Tool = tool("etcdctl", "etcd-client");
 
 /// What a build script of a dependency starts.
 pub(crate) const FOR_BUILDS: &[Tool] = &[tool("protoc", "protobuf-compiler")];
 
+/// What runs containers with a root of their own, and a program to put into one.
+pub(crate) const FOR_CONTAINERS: &[Tool] =
+    &[BUSYBOX, RUNC, tool("nft", "nftables"), tool("ip", "iproute2")];
+
 /// Everything that a test may start besides what every Debian has.
-pub(crate) const FOR_TESTS: &[Tool] = &[
-    MAKE,
-    NINJA,
-    tool("python3", "python3"),
-    tool("bash", "bash"),
-    tool("busybox", "busybox-static"),
-    tool("runc", "runc"),
-    CHROMIUM,
-];
+pub(crate) const FOR_TESTS: &[Tool] =
+    &[MAKE, NINJA, tool("python3", "python3"), tool("bash", "bash"), BUSYBOX, RUNC, CHROMIUM];
 
 /// Tries to install what is missing; whoever needs a tool that is still missing reports a skip.
 pub(crate) fn provide(tools: &[Tool]) {

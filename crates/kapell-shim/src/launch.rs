@@ -1,4 +1,4 @@
-//! Starts a container's first process by `runc`: `kapell-shim launch FILE`.
+//! Starts a container's first process by `runc`, in a child of the shim.
 //!
 //! What a container needs of the machine is made here, in namespaces of our own, and then we become
 //! `runc`: so mounts, network and user namespace belong to the container's processes alone, and are
@@ -116,14 +116,17 @@ fn launch(file: &[u8]) -> Result<std::convert::Infallible, Trouble> {
     let Launch { home, ids, layers, veth, program, arguments, environment } =
         Launch::parse(&text).ok_or_else(no_spec)?;
     sys::change_dir(home).map_err(trouble("enter its directory"))?;
-    let own = namespaces::make(ids, veth.is_some())?;
-    if let (Some(veth), Some(net)) = (&veth, &own.net) {
+    let mut own = namespaces::make(ids, veth.is_some())?;
+    // Meanwhile its network namespace is being made, which takes longer than all else.
+    root::mount(&Root { layers: &layers }, &own)?;
+    let net = own.net()?;
+    own.release();
+    if let (Some(veth), Some(net)) = (&veth, &net) {
         veth::connect(veth, net)?;
         namespaces::enter_net(net)?;
         veth::configure(veth)?;
     }
-    root::mount(&Root { layers: &layers }, &own)?;
-    drop(own);
+    drop((own, net));
     sys::close_rest_on_exec();
     sys::keep_on_exec(DOCUMENT);
     let errno = sys::execute(program, &arguments, &environment);

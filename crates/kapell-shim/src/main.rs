@@ -9,8 +9,8 @@
 //! the socket CONTROL wants it. It has our standard streams; with `exec-terminal` these are a terminal, and its own.
 //!
 //! Lesser uses: `kapell-shim pause` is the first process of a container that has none of its own,
-//! `kapell-shim launch FILE` starts a container by `runc`, `kapell-shim end-user UID` kills all that
-//! runs as a user, and `kapell-shim true` ends well at once, in a container that has no other program.
+//! `kapell-shim end-user UID` kills all that runs as a user, and `kapell-shim true` ends well at once, in a container
+//! that has no other program.
 
 #![no_main]
 
@@ -46,7 +46,6 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     match count {
         2 if argument(1) == b"pause" => return pause::run(),
         2 if argument(1) == b"true" => return 0,
-        3 if argument(1) == b"launch" => return launch::run(argument(2)),
         3 if argument(1) == b"end-user" => return end_user(argument(2)),
         4 if argument(1) == b"exec" => return exec(argument(2), argument(3), false),
         4 if argument(1) == b"exec-terminal" => return exec(argument(2), argument(3), true),

@@ -7,6 +7,8 @@ use crate::number;
 
 const MAGIC: &[u8] = b"kapell-spec-3";
 const END: &[u8] = b"end";
+/// The program that we are ourselves: its one argument is the file that it reads.
+const LAUNCH: &[u8] = b"kapell-launch";
 
 /// All texts are those of the file, so they already are what `execve` wants.
 pub(crate) struct Spec<'a> {
@@ -31,6 +33,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) descriptors: Option<u64>,
     /// Where a launcher tells the number of what it has started: that is the program then.
     pub(crate) pid_file: Option<&'a CStr>,
+    /// What our own launcher reads, if that is the program.
+    pub(crate) launch: Option<&'a CStr>,
     /// The control group that all of the container is in, if it has one.
     pub(crate) group: Option<&'a CStr>,
     /// Tells how many processes of the container the kernel has ended for want of memory.
@@ -72,8 +76,14 @@ impl<'a> Spec<'a> {
         let mut joins = Vec::new();
         texts.list(|text| joins.push(text))?;
         let mut arguments = vec![program.as_ptr()];
-        texts.list(|text| arguments.push(text.as_ptr()))?;
+        let mut first = None;
+        texts.list(|text| {
+            first.get_or_insert(text);
+            arguments.push(text.as_ptr());
+        })?;
         arguments.push(std::ptr::null());
+        // A program of somebody else's may have any name, but no such file.
+        let launch = first.filter(|_| pid_file.is_some() && program.to_bytes() == LAUNCH);
         let mut environment = Vec::new();
         let mut path = &b"/usr/local/bin:/usr/bin:/bin"[..];
         texts.list(|text| {
@@ -97,6 +107,7 @@ impl<'a> Spec<'a> {
             log_rate,
             descriptors,
             pid_file,
+            launch,
             group,
             oom,
             joins,

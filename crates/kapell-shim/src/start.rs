@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use crate::hidden::DOCUMENT;
 use crate::record::{Failure, Stage};
 use crate::spec::Spec;
-use crate::{number, sys};
+use crate::{launch, number, sys};
 
 /// What the program gets of us, and where it leaves its number.
 pub(crate) struct Inherited {
@@ -102,9 +102,11 @@ fn become_program(spec: &Spec<'_>, inherited: &Inherited, shim: i32) -> Failure 
         sys::reset_signals();
         Ok(())
     };
-    match prepare() {
-        Ok(()) => execute(spec),
-        Err(failure) => failure,
+    match (prepare(), spec.launch) {
+        // Not executed anew: that would only cost time.
+        (Ok(()), Some(file)) => sys::exit(launch::run(file.to_bytes())),
+        (Ok(()), None) => execute(spec),
+        (Err(failure), _) => failure,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask bench workflow`: what `kapell process` costs, beside the floor, make and ninja.
 
 pub(crate) mod board;
+pub(crate) mod cell;
 mod contest;
 mod files;
 mod floor;

@@ -210,6 +210,7 @@ impl Run<'_> {
                 left_out.push(Skip { name: format!("bench workflow, {name}"), reason });
             }
             bench::board::run_with(workspace, options, &Session::default())?;
+            bench::cell::run(workspace, options)?;
             Ok(true)
         });
         self.report.left_out.extend(left_out);

@@ -30,6 +30,8 @@ use crate::process::trouble;
 pub(super) const INIT: &str = ".init";
 /// The directory of a container whose image names none.
 pub(super) const OWN_DIR: &str = "/work";
+/// What a shim takes for its own launcher.
+const LAUNCHER: &str = "kapell-launch";
 /// Its own state directory has only this one.
 const ID: &str = "container";
 /// More than any list of users has.
@@ -98,13 +100,15 @@ impl Kept {
             };
             return self.launch_beside(&process.name, order, None, groups);
         }
-        // There may have been another first process, which has ended.
-        self.place.reset(self.record.ids)?;
+        let launch = self.place.file("launch");
+        if launch.exists() {
+            // There was another first process, which has ended, or should have been.
+            self.place.reset(self.record.ids)?;
+        }
         let document = self.write_bundle(&program, hides)?;
-        let launch = self.place.file("launch").display().to_string();
         Ok(Launch {
-            launcher: self.shim.display().to_string(),
-            args: vec!["launch".to_owned(), launch],
+            launcher: LAUNCHER.to_owned(),
+            args: vec![launch.display().to_string()],
             env: vec![("PATH".to_owned(), PATH.to_owned())],
             pid_file: self.place.file("init"),
             whole: true,

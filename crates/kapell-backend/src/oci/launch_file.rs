@@ -1,4 +1,4 @@
-//! What `kapell-shim launch` reads. `kapell-shim/src/launch.rs` has the other side.
+//! What the launcher of a shim reads. `kapell-shim/src/launch.rs` has the other side.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};

@@ -10,9 +10,9 @@ use kapell_core::board::{ActualLrp, ActualState};
 use kapell_sim::figure::figure;
 
 use crate::Plan;
-use crate::census::{self, Memory};
-use crate::site::{PATIENCE, Site, all, sleepers};
-use crate::watch::{Watch, running};
+use kapell_sim::bench::census::{self, Memory};
+use kapell_sim::bench::site::{PATIENCE, Site, all, sleepers};
+use kapell_sim::bench::watch::{Watch, running};
 
 /// By index, which container runs.
 type Guids = BTreeMap<u32, String>;

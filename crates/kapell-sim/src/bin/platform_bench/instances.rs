@@ -9,9 +9,9 @@ use kapell_core::board::Event;
 use kapell_sim::figure::{figure, median, share};
 
 use crate::Plan;
-use crate::parts::{Commits, RoundTrips, Spawns, ms};
-use crate::site::{Site, sleepers};
-use crate::watch::{Watch, running};
+use kapell_sim::bench::parts::{Commits, RoundTrips, Spawns, Start, ms};
+use kapell_sim::bench::site::{Site, sleepers};
+use kapell_sim::bench::watch::{Watch, is_gone, running};
 
 /// Desired, UNCLAIMED, CLAIMED, RUNNING.
 const COMMITS: usize = 4;
@@ -55,7 +55,7 @@ pub(crate) async fn measure(kapell: &Path, dir: &Path, plan: Plan) -> anyhow::Re
             commits.each(to_running).await?;
             samples.commits.push(commits.each(to_running).await?);
             samples.round_trips.push(round_trips.each().await?);
-            samples.spawn.push(spawns.once().await?);
+            samples.spawn.push(spawns.once(&Start::SLEEPER).await?);
             let guid = format!("lrp-{round}-{number}");
             samples.whole.push(once(&client, &mut watch, &guid).await?);
         }
@@ -78,12 +78,6 @@ async fn once(client: &Client, watch: &mut Watch, guid: &str) -> anyhow::Result<
     client.remove_desired(guid).await?;
     watch.until(|event| is_gone(event, guid)).await?;
     Ok(took)
-}
-
-fn is_gone(event: &Event, guid: &str) -> bool {
-    let Event::ActualLrp(change) = event else { return false };
-    let was = change.before.as_ref().is_some_and(|lrp| lrp.process_guid.as_str() == guid);
-    was && change.after.is_none()
 }
 
 fn report(rounds: &[Samples]) {

@@ -2,14 +2,10 @@
 //!
 //! Prints one JSON object a figure, as `kapell_sim::figure` has it.
 
-mod census;
 mod fleet;
 mod instances;
-mod parts;
-mod site;
 mod start;
 mod tasks;
-mod watch;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -71,7 +67,7 @@ fn main() -> anyhow::Result<()> {
     });
     runtime.shutdown_background();
     // What a failure has left goes as well: everything of ours names this directory.
-    let left = census::end_shims(dir.path());
+    let left = kapell_sim::bench::census::end_shims(dir.path());
     measured?;
     let left = left?;
     anyhow::ensure!(left == 0, "{left} shims were left");

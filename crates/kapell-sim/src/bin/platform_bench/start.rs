@@ -6,8 +6,8 @@ use std::time::Instant;
 use kapell_sim::figure::figure;
 
 use crate::Plan;
-use crate::parts::ms;
-use crate::site::Site;
+use kapell_sim::bench::parts::ms;
+use kapell_sim::bench::site::Site;
 
 pub(crate) async fn measure(kapell: &Path, dir: &Path, plan: Plan) -> anyhow::Result<()> {
     let mut samples = Vec::new();

@@ -10,9 +10,9 @@ use kapell_sim::figure::{figure, median, share};
 use serde_json::{Value, json};
 
 use crate::Plan;
-use crate::parts::{Commits, RoundTrips, ms};
-use crate::site::{DOMAIN, Site};
-use crate::watch::Watch;
+use kapell_sim::bench::parts::{Commits, RoundTrips, ms};
+use kapell_sim::bench::site::{DOMAIN, Site};
+use kapell_sim::bench::watch::Watch;
 
 #[derive(Debug, Default)]
 struct Samples {

@@ -1,5 +1,6 @@
 //! The parts that a platform is made of, each alone: commits, round trips, containers.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,22 +18,22 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::site::Site;
+use crate::bench::site::{PATIENCE, Site};
 
-pub(crate) fn ms(took: Duration) -> f64 {
+pub fn ms(took: Duration) -> f64 {
     took.as_secs_f64() * 1000.0
 }
 
 /// A store like the platform's, with nobody else in it.
 #[derive(Debug)]
-pub(crate) struct Commits {
+pub struct Commits {
     store: FileStore,
     shard: Shard,
     fence: Fence,
 }
 
 impl Commits {
-    pub(crate) async fn open(dir: &Path) -> anyhow::Result<Self> {
+    pub async fn open(dir: &Path) -> anyhow::Result<Self> {
         let holder = Holder { pid: 0, address: None, command: String::new(), since_ms: 0 };
         let clock = Arc::new(SystemClock);
         let how = How { create: true, timeout: Duration::from_secs(5), clock };
@@ -44,7 +45,7 @@ impl Commits {
     }
 
     /// Each record in a commit of its own, one after the other, in milliseconds.
-    pub(crate) async fn each(&mut self, records: &[Record]) -> anyhow::Result<f64> {
+    pub async fn each(&mut self, records: &[Record]) -> anyhow::Result<f64> {
         let ops: Vec<Op> = records
             .iter()
             .map(|record| Op::Put(Key::new(record.key().encode()), record.encode()))
@@ -61,7 +62,7 @@ impl Commits {
 
 /// Connections that are kept, and the requests on the way, with nothing in them to commit.
 #[derive(Debug)]
-pub(crate) struct RoundTrips {
+pub struct RoundTrips {
     host: TcpStream,
     cell: TcpStream,
     way: Vec<(Whom, String)>,
@@ -77,11 +78,7 @@ enum Whom {
 impl RoundTrips {
     /// `first` is what begins it: the path and the body of something that is there already. Then the
     /// cell is asked how it stands, is given work, and makes so many reports.
-    pub(crate) async fn open(
-        site: &Site,
-        first: (&str, &Value),
-        reports: usize,
-    ) -> anyhow::Result<Self> {
+    pub async fn open(site: &Site, first: (&str, &Value), reports: usize) -> anyhow::Result<Self> {
         let cells = site.client()?.cells().await?.items;
         let presence = &cells.first().context("a cell")?.presence;
         let cell_at = presence.url.trim_start_matches("http://").to_owned();
@@ -106,7 +103,7 @@ impl RoundTrips {
     }
 
     /// All of them, one after the other, in milliseconds.
-    pub(crate) async fn each(&mut self) -> anyhow::Result<f64> {
+    pub async fn each(&mut self) -> anyhow::Result<f64> {
         let begun = Instant::now();
         for (whom, request) in &self.way {
             let stream = match whom {
@@ -143,14 +140,14 @@ fn is_whole(answer: &[u8]) -> anyhow::Result<bool> {
 
 /// Containers with nobody who keeps records of them.
 #[derive(Debug)]
-pub(crate) struct Spawns {
+pub struct Spawns {
     containers: ProcessContainers,
     dir: std::path::PathBuf,
     made: u32,
 }
 
 impl Spawns {
-    pub(crate) fn open(dir: &Path) -> anyhow::Result<Self> {
+    pub fn open(dir: &Path) -> anyhow::Result<Self> {
         use std::os::unix::fs::PermissionsExt as _;
         let containers = ProcessContainers::open(dir)?;
         std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o711))?;
@@ -158,7 +155,7 @@ impl Spawns {
     }
 
     /// Starts one and deletes it; what the start took, in milliseconds.
-    pub(crate) async fn once(&mut self) -> anyhow::Result<f64> {
+    pub async fn once(&mut self, start: &Start<'_>) -> anyhow::Result<f64> {
         self.made += 1;
         let uid = 1_000_000 + self.made;
         let is_root = nix::unistd::geteuid().is_root();
@@ -168,18 +165,20 @@ impl Spawns {
             tag: b"bench".to_vec(),
             rootfs: None,
             user: if is_root { User::Id { uid, gid: uid, own: true } } else { User::Same },
-            limits: Limits::default(),
+            limits: start.limits,
             ports: Vec::new(),
             logs: self.dir.join("logs").join(&guid),
             log_bytes: 1 << 20,
             log_rate: None,
             sole: true,
         };
+        let mut env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+        env.extend(start.port.map(|port| ("PORT".to_owned(), port.to_string())));
         let process = Process {
             name: "0".to_owned(),
-            path: "/bin/sleep".to_owned(),
-            args: vec!["1000000".to_owned()],
-            env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+            path: start.path.to_owned(),
+            args: start.args.iter().map(|&word| word.to_owned()).collect(),
+            env,
             secrets: Vec::new(),
             dir: None,
             user: None,
@@ -189,8 +188,41 @@ impl Spawns {
         let begun = Instant::now();
         self.containers.create(spec).await?;
         self.containers.run(&guid, process).await?;
+        if let Some(port) = start.port {
+            listens(port).await?;
+        }
         let took = ms(begun.elapsed());
         self.containers.delete(&guid).await?;
         Ok(took)
     }
+}
+
+/// What is to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    pub limits: Limits,
+    pub path: &'a str,
+    pub args: &'a [&'a str],
+    /// It is told as `PORT`, and waited for until it listens there.
+    pub port: Option<u16>,
+}
+
+impl Start<'_> {
+    /// A program that does nothing.
+    pub const SLEEPER: Self = Self {
+        limits: Limits { memory_mb: None, cpu_millis: None, pids: None },
+        path: "/bin/sleep",
+        args: &["1000000"],
+        port: None,
+    };
+}
+
+/// Asks every millisecond.
+async fn listens(port: u16) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {
+        ensure!(begun.elapsed() < PATIENCE, "nobody listens");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
 }

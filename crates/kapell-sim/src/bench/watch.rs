@@ -6,23 +6,23 @@ use anyhow::{Context as _, bail};
 use kapell_api::client::{Client, Events};
 use kapell_core::board::{ActualLrp, ActualState, Change, Event, Record, Task, TaskState};
 
-use crate::site::PATIENCE;
+use crate::bench::site::PATIENCE;
 
 /// A stream of events, opened before anything happens.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     events: Events,
     /// What was put on the board since it was last asked, for whoever wants to write the same.
     written: Vec<Record>,
 }
 
 impl Watch {
-    pub(crate) async fn begin(client: &Client) -> anyhow::Result<Self> {
+    pub async fn begin(client: &Client) -> anyhow::Result<Self> {
         Ok(Self { events: client.events(None).await?, written: Vec::new() })
     }
 
     /// Waits for an event that `is_it`, and tells when it came.
-    pub(crate) async fn until(
+    pub async fn until(
         &mut self,
         mut is_it: impl FnMut(&Event) -> bool,
     ) -> anyhow::Result<Instant> {
@@ -41,14 +41,14 @@ impl Watch {
         tokio::time::timeout(PATIENCE, search).await.context("it does not happen")?
     }
 
-    pub(crate) async fn task(&mut self, guid: &str, state: TaskState) -> anyhow::Result<Instant> {
+    pub async fn task(&mut self, guid: &str, state: TaskState) -> anyhow::Result<Instant> {
         self.until(|event| {
             task(event).is_some_and(|task| task.guid().as_str() == guid && task.state == state)
         })
         .await
     }
 
-    pub(crate) fn written(&mut self) -> Vec<Record> {
+    pub fn written(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.written)
     }
 }
@@ -58,7 +58,7 @@ fn task(event: &Event) -> Option<&Task> {
 }
 
 /// The instance that an event says to be running.
-pub(crate) fn running(event: &Event) -> Option<&ActualLrp> {
+pub fn running(event: &Event) -> Option<&ActualLrp> {
     let Event::ActualLrp(Change { after: Some(lrp), .. }) = event else { return None };
     (lrp.state == ActualState::Running).then_some(lrp)
 }
@@ -70,4 +70,11 @@ fn written(event: Event) -> Option<Record> {
         Event::Task(change) => change.after.map(Record::Task),
         Event::ActualLrpCrashed(_) | Event::Domain(_) | Event::Cell { .. } => None,
     }
+}
+
+/// Whether an event says that an instance of this process is there no more.
+pub fn is_gone(event: &Event, process: &str) -> bool {
+    let Event::ActualLrp(change) = event else { return false };
+    let was = change.before.as_ref().is_some_and(|lrp| lrp.process_guid.as_str() == process);
+    was && change.after.is_none()
 }

@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::census;
+use crate::bench::census;
 
-pub(crate) const DOMAIN: &str = "bench";
+pub const DOMAIN: &str = "bench";
 /// How long anything may take that is waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A platform with a directory, whether it runs or not.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub struct Site {
     kapell: PathBuf,
     dir: PathBuf,
-    pub(crate) port: u16,
+    pub port: u16,
     running: Option<Running>,
 }
 
@@ -32,14 +32,14 @@ struct Running {
 }
 
 impl Site {
-    pub(crate) fn new(kapell: &Path, dir: PathBuf) -> anyhow::Result<Self> {
+    pub fn new(kapell: &Path, dir: PathBuf) -> anyhow::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
         Ok(Self { kapell: kapell.to_owned(), dir, port, running: None })
     }
 
     /// Starts it; it is not ready yet. Dropped, it is killed.
-    pub(crate) fn start(&mut self) -> anyhow::Result<()> {
+    pub fn start(&mut self) -> anyhow::Result<()> {
         let mut command = Command::new(&self.kapell);
         command.env_clear().env("PATH", "/usr/bin:/bin").args(["up", "--log", "json", "--dir"]);
         command.arg(self.dir.join("up")).arg("--state-dir").arg(self.dir.join("state"));
@@ -52,7 +52,7 @@ impl Site {
     }
 
     /// Waits until it says that it is ready.
-    pub(crate) async fn ready(&mut self) -> anyhow::Result<()> {
+    pub async fn ready(&mut self) -> anyhow::Result<()> {
         let running = self.running.as_mut().context("it does not run")?;
         let mut line = String::new();
         while !line.starts_with("kapell is up at ") {
@@ -63,39 +63,39 @@ impl Site {
         Ok(())
     }
 
-    pub(crate) fn pid(&self) -> anyhow::Result<i32> {
+    pub fn pid(&self) -> anyhow::Result<i32> {
         let running = self.running.as_ref().context("it does not run")?;
         Ok(running.child.id().context("it has ended")?.try_into()?)
     }
 
     /// kill -9; what it started goes on.
-    pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {
+    pub async fn kill(&mut self) -> anyhow::Result<()> {
         let mut running = self.running.take().context("it does not run")?;
         Ok(running.child.kill().await?)
     }
 
-    pub(crate) fn token(&self) -> anyhow::Result<String> {
+    pub fn token(&self) -> anyhow::Result<String> {
         let token = std::fs::read_to_string(self.dir.join("state/token")).context("its token")?;
         Ok(token.trim().to_owned())
     }
 
-    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+    pub fn client(&self) -> anyhow::Result<Client> {
         self.client_with(PATIENCE)
     }
 
     /// One that asks for so long while nobody leads.
-    pub(crate) fn client_with(&self, patience: Duration) -> anyhow::Result<Client> {
+    pub fn client_with(&self, patience: Duration) -> anyhow::Result<Client> {
         let token = Some(Token::new(self.token()?));
         let options = Options { token, patience, ..Options::default() };
         Ok(Client::new(&format!("http://127.0.0.1:{}", self.port), options)?)
     }
 
-    pub(crate) fn shims(&self) -> anyhow::Result<Vec<i32>> {
+    pub fn shims(&self) -> anyhow::Result<Vec<i32>> {
         census::shims(&self.dir)
     }
 
     /// Removes what is desired, and waits until nothing of it runs.
-    pub(crate) async fn clear(&self, client: &Client) -> anyhow::Result<()> {
+    pub async fn clear(&self, client: &Client) -> anyhow::Result<()> {
         for lrp in client.desired_lrps().await?.items {
             client.remove_desired(lrp.process_guid.as_str()).await?;
         }
@@ -108,12 +108,12 @@ impl Site {
     }
 }
 
-pub(crate) fn all<'a>() -> kapell_api::client::ActualFilter<'a> {
+pub fn all<'a>() -> kapell_api::client::ActualFilter<'a> {
     kapell_api::client::ActualFilter::default()
 }
 
 /// A process of which so many instances sleep.
-pub(crate) fn sleepers(guid: &str, instances: u32) -> Value {
+pub fn sleepers(guid: &str, instances: u32) -> Value {
     json!({
         "process_guid": guid,
         "domain": DOMAIN,

@@ -1,0 +1,6 @@
+//! What benchmarks of whole platforms share.
+
+pub mod census;
+pub mod parts;
+pub mod site;
+pub mod watch;
