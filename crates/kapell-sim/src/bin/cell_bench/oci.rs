@@ -92,6 +92,7 @@ impl Agent {
             path: "/bin/true".to_owned(),
             args: Vec::new(),
             env: Vec::new(),
+            secrets: Vec::new(),
             dir: None,
             user: None,
             stop_grace: Duration::from_secs(1),
