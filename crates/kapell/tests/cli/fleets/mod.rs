@@ -1,5 +1,5 @@
 //! Many cells with hosts of their own, and work with roots of its own.
 
-mod chaos;
 mod images;
+pub(crate) mod root;
 mod zones;

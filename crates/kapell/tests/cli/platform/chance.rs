@@ -20,6 +20,11 @@ impl Chance {
         Self(seed)
     }
 
+    /// What makes one draw the same that has drawn nothing yet.
+    pub(crate) const fn seed(&self) -> u64 {
+        self.0
+    }
+
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
