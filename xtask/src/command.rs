@@ -11,6 +11,15 @@ pub(crate) fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root);
+    // What it told us of our own package. Build scripts that look at these would run again, and all that hangs on
+    // them, whenever a person's own `cargo` and ours take turns.
+    for (name, _) in std::env::vars_os() {
+        let is_ours =
+            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if name.to_str().is_some_and(is_ours) {
+            command.env_remove(&name);
+        }
+    }
     command
 }
 
@@ -33,6 +42,20 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
 
 /// Runs to the end and shows every line of its stdout as it comes, and to `each` as well.
 pub(crate) fn tee(command: &mut Command, mut each: impl FnMut(&str)) -> Result<bool> {
+    let mut shown = Ok(());
+    let ok = each_line(command, |line| {
+        let mut out = io::stdout().lock();
+        if shown.is_ok() {
+            shown = out.write_all(line).and_then(|()| out.flush());
+        }
+        each(String::from_utf8_lossy(line).trim_end());
+    })?;
+    shown?;
+    Ok(ok)
+}
+
+/// Runs to the end and tells every line of its stdout as it comes, with its end.
+pub(crate) fn each_line(command: &mut Command, mut each: impl FnMut(&[u8])) -> Result<bool> {
     let name = show(command);
     let mut child = command
         .stdout(Stdio::piped())
@@ -42,10 +65,7 @@ pub(crate) fn tee(command: &mut Command, mut each: impl FnMut(&str)) -> Result<b
     let mut lines = BufReader::new(pipe);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
-        let mut out = io::stdout().lock();
-        out.write_all(&line)?;
-        out.flush()?;
-        each(String::from_utf8_lossy(&line).trim_end());
+        each(&line);
         line.clear();
     }
     Ok(child.wait()?.success())

@@ -7,6 +7,7 @@
 
 mod backends;
 mod bench;
+mod chaos;
 mod command;
 mod error;
 mod scratch;
@@ -40,7 +41,8 @@ usage: cargo xtask COMMAND
   sim --seed N [--trace]            replay one simulated platform
   sim --minutes M [--seed N]        simulate platforms for a while
   soak [--minutes N] [--seed S] [--only PART]
-                                    long randomised rounds, recorded in docs/soak.md
+                                    long randomised rounds, recorded in docs/soak.md; PART is core, workflows,
+                                    hosts, fleet, leadership, platform or chaos
   backends up|down|status [NAME…]   servers that tests run against
 ";
 

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::backends::Session;
+use crate::chaos;
 use crate::command;
 use crate::error::{Error, Result, failed};
 use crate::sim;
@@ -33,6 +34,8 @@ enum Does {
     Tests { arguments: &'static str, heavy: bool },
     /// Simulated platforms, for as long as told.
     Worlds,
+    /// Real fleets to which everything happens, for as long as told.
+    Chaos,
 }
 
 const fn tests(name: &'static str, arguments: &'static str, heavy: bool) -> Part {
@@ -46,6 +49,7 @@ const PARTS: &[Part] = &[
     Part { name: "fleet", does: Does::Worlds },
     tests("leadership", "test --locked --no-fail-fast -p kapell leadership::", true),
     tests("platform", "test --locked --no-fail-fast -p kapell platform::", true),
+    Part { name: "chaos", does: Does::Chaos },
 ];
 
 /// How long to soak, and from which seed.
@@ -95,8 +99,13 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut rounds = Vec::new();
     let servers = ["etcd", "etcd-tls", "postgres"];
     let is_tests = |part: &Part| matches!(part.does, Does::Tests { .. });
-    let session =
-        if parts.iter().any(is_tests) { Session::begin(&servers)? } else { Session::default() };
+    let session = if parts.iter().any(is_tests) {
+        Session::begin(&servers)?
+    } else if parts.iter().any(|part| part.does == Does::Chaos) {
+        Session::begin(chaos::SERVERS)?
+    } else {
+        Session::default()
+    };
     if parts.iter().any(is_tests) {
         rounds.push((options.minutes * ROUNDS_PER_MINUTE).to_string());
     }
@@ -110,6 +119,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 let (passed, count) = worlds(workspace, options.minutes, seed)?;
                 rounds.push(format!("{count} worlds"));
                 passed
+            }
+            Does::Chaos => {
+                let done = chaos::run(workspace, &session, options.minutes, seed)?;
+                rounds.push(done.show());
+                done.passed()
             }
         };
         if !passed {
@@ -204,6 +218,8 @@ mod tests {
         assert_eq!(options, Options { minutes: 10, seed: Some(7), only: None });
         let options = Options::parse(&["--only", "fleet"]).unwrap();
         assert_eq!(options.only.unwrap().does, Does::Worlds);
+        let options = Options::parse(&["--only", "chaos", "--minutes", "60"]).unwrap();
+        assert_eq!((options.only.unwrap().does, options.minutes), (Does::Chaos, 60));
         assert!(matches!(Options::parse(&["--minutes"]), Err(Error::Usage(_))));
         assert!(matches!(Options::parse(&["--only", "other"]), Err(Error::Usage(_))));
         assert!(matches!(Options::parse(&["--hours", "1"]), Err(Error::Usage(_))));

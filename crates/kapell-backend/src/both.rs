@@ -71,12 +71,10 @@ impl Containers for Both {
         if spec.rootfs.is_none() {
             return self.plain.create(spec).await;
         }
-        let guid = spec.guid.clone();
-        // Known before it is there: whoever gives up waiting may still ask for its end.
-        self.with_root().insert(guid.clone());
-        self.rooted.create(spec).await.inspect_err(|_| {
-            self.with_root().remove(&guid);
-        })
+        // Known before it is there, and if it could not be made: whoever wants nothing of it to be left asks for
+        // its end.
+        self.with_root().insert(spec.guid.clone());
+        self.rooted.create(spec).await
     }
 
     async fn run(&self, guid: &str, process: Process) -> Result<(), Error> {
@@ -105,6 +103,11 @@ impl Containers for Both {
         let plain = self.plain.tidy().await;
         let rooted = self.rooted.tidy().await?;
         Ok(plain? + rooted)
+    }
+
+    async fn close(&self) {
+        self.plain.close().await;
+        self.rooted.close().await;
     }
 
     async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error> {

@@ -252,6 +252,10 @@ pub trait Containers: fmt::Debug + Send + Sync {
         Ok(0)
     }
 
+    /// Gives back what it has of the machine besides containers, if there are none. Called last: whoever still holds it
+    /// asks nothing of it any more.
+    async fn close(&self) {}
+
     /// The first `limit` bytes of a file that it left, relative to its directory or, from `/` on, as its processes see
     /// it. Links are not followed, and what does not belong to its user is not read.
     async fn read_own(&self, guid: &str, file: &str, limit: u64) -> Result<Vec<u8>, Error>;

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use kapell_api::client::{self, Options};
 use kapell_api::identity::Subject;
 use kapell_api::v1::{Cancel, Problem, Stop, Work, WorkAnswer};
-use kapell_backend::containers::{self, Exec, Session};
+use kapell_backend::containers::{self, Containers, Exec, Session};
 use kapell_core::board::{CellId, CellState, Resources};
 use kapell_core::seams::Ids as _;
 use kapell_core::seat::Epoch;
@@ -73,6 +73,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) cell: Cell,
+    containers: Arc<dyn Containers>,
     running: JoinSet<()>,
     /// Ends with the agent.
     _renewing: JoinSet<()>,
@@ -126,7 +127,7 @@ impl Agent {
             settings: plan.settings,
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
-            containers,
+            containers: Arc::clone(&containers),
             transfers: Arc::new(HttpTransfers::new(None, ANSWER)),
             probes: Arc::new(LocalProbes),
             board: Arc::new(board.clone()),
@@ -151,7 +152,7 @@ impl Agent {
             begins.store(true, Ordering::SeqCst);
             running.run().await;
         });
-        Ok(Self { cell, running: tasks, _renewing: renewing, works, server })
+        Ok(Self { cell, containers, running: tasks, _renewing: renewing, works, server })
     }
 
     /// Ends the cell; its work is stopped or goes on.
@@ -164,6 +165,8 @@ impl Agent {
             self.running.shutdown().await;
         }
         self.server.stop(GRACE).await;
+        // Not by dropping it: somebody may hold it until the process is gone.
+        self.containers.close().await;
     }
 }
 

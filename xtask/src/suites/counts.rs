@@ -27,6 +27,14 @@ impl Counts {
         Some(counts)
     }
 
+    /// A test binary that dies leaves no count.
+    pub(crate) fn or_dead(mut self, ok: bool) -> Self {
+        if !ok && self.failed == 0 {
+            self.failed = 1;
+        }
+        self
+    }
+
     /// A test that skips itself has told the harness that it passed.
     pub(crate) fn move_to_skipped(&mut self, skips: usize) {
         self.passed = self.passed.saturating_sub(skips);
@@ -52,6 +60,14 @@ mod tests {
         assert_eq!(Counts::parse(line), Some(Counts { passed: 12, failed: 3, skipped: 1 }));
         assert_eq!(Counts::parse("test a ... ok"), None);
         assert_eq!(Counts::parse("running 3 tests"), None);
+    }
+
+    #[test]
+    fn a_binary_that_dies_is_a_failure() {
+        let counts = Counts { passed: 2, failed: 0, skipped: 0 };
+        assert_eq!(counts.or_dead(true), counts);
+        assert_eq!(counts.or_dead(false).failed, 1);
+        assert_eq!(Counts { failed: 3, ..counts }.or_dead(false).failed, 3);
     }
 
     #[test]

@@ -7,12 +7,13 @@ mod table;
 
 use std::fs;
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use crate::backends::{self, Session};
 use crate::bench;
 use crate::command;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::scratch::Scratch;
 use crate::tidy;
 use crate::tools;
@@ -25,7 +26,7 @@ use table::{Part, SUITES, Suite};
 /// For how long platforms are simulated.
 const SIM_SECONDS: &str = "120";
 /// For how long everything happens to a real one.
-const CHAOS_SECONDS: &str = "20";
+const CHAOS_SECONDS: &str = "180";
 
 /// How much of the tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +89,36 @@ fn verdict(result: Result<()>) -> Result<bool> {
         Err(Error::Reported) => Ok(false),
         Err(error @ (Error::Failed(_) | Error::Usage(_))) => Err(error),
     }
+}
+
+/// Runs some one after the other and, from the first moment on, `beside` at the same time. What those say is shown
+/// when they are done.
+fn side_by_side(beside: Vec<Command>, rest: Vec<Command>) -> Result<Counts> {
+    thread::scope(|scope| {
+        let collect = |mut tests: Command| {
+            scope.spawn(move || {
+                let mut said = Vec::new();
+                let ok = command::each_line(&mut tests, |line| said.extend_from_slice(line))?;
+                Ok::<_, Error>((ok, String::from_utf8_lossy(&said).into_owned()))
+            })
+        };
+        let beside: Vec<_> = beside.into_iter().map(collect).collect();
+        let mut counts = Counts::default();
+        for mut tests in rest {
+            let mut own = Counts::default();
+            let ok =
+                command::tee(&mut tests, |line| own += Counts::parse(line).unwrap_or_default())?;
+            counts += own.or_dead(ok);
+        }
+        for tests in beside {
+            let (ok, said) = tests.join().map_err(|_| failed("cannot read what tests say"))??;
+            print!("{said}");
+            let mut own = Counts::default();
+            said.lines().for_each(|line| own += Counts::parse(line).unwrap_or_default());
+            counts += own.or_dead(ok);
+        }
+        Ok(counts)
+    })
 }
 
 struct Run<'a> {
@@ -153,21 +184,20 @@ impl Run<'_> {
         println!("\n== suite {}", suite.name);
         let skips = self.scratch.path().join(format!("skips-{}", suite.name));
         fs::write(&skips, "")?;
-        let mut counts = Counts::default();
         let start = Instant::now();
-        let commands: Vec<Command> = self.test_commands(suite, &["--no-fail-fast"]).collect();
-        for mut tests in commands {
-            tests.env(skip::VARIABLE, &skips).envs(session.environment(suite.backends));
-            tests.env("KAPELL_SIM_SECONDS", SIM_SECONDS).env("KAPELL_CHAOS_SECONDS", CHAOS_SECONDS);
-            let failed_before = counts.failed;
-            let ok = command::tee(&mut tests, |line| {
-                counts += Counts::parse(line).unwrap_or_default();
-            })?;
-            if !ok && counts.failed == failed_before {
-                // A test binary that dies leaves no count.
-                counts.failed += 1;
-            }
-        }
+        let commands = |beside: bool| {
+            let parts = suite.parts.iter().filter(move |part| part.beside == beside);
+            let tests = parts.filter_map(|part| self.test_command(part, &["--no-fail-fast"]));
+            tests.map(|mut tests| {
+                tests.env(skip::VARIABLE, &skips).envs(session.environment(suite.backends));
+                tests.env("KAPELL_SIM_SECONDS", SIM_SECONDS);
+                tests.env("KAPELL_CHAOS_SECONDS", CHAOS_SECONDS);
+                tests
+            })
+        };
+        let (beside, rest): (Vec<_>, Vec<_>) =
+            (commands(true).collect(), commands(false).collect());
+        let mut counts = side_by_side(beside, rest)?;
         let time = start.elapsed();
         let skips = skip::parse(&fs::read_to_string(&skips)?);
         counts.move_to_skipped(skips.len());

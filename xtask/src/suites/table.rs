@@ -18,6 +18,8 @@ pub(crate) struct Part {
     /// One that is not in the workspace yet is passed over.
     pub(crate) crates: &'static [&'static str],
     pub(crate) filter: Filter,
+    /// Runs while the other parts of its suite do: it takes long and waits for most of that.
+    pub(crate) beside: bool,
 }
 
 /// Which tests of a crate, by a text in their paths.
@@ -51,20 +53,25 @@ const fn minutes(count: u64) -> Duration {
 }
 
 const fn all(crates: &'static [&'static str]) -> Part {
-    Part { crates, filter: Filter::All }
+    part(crates, Filter::All)
+}
+
+const fn part(crates: &'static [&'static str], filter: Filter) -> Part {
+    Part { crates, filter, beside: false }
 }
 
 const LEADERSHIP: &str = "leadership::";
-const WITH_LEADERSHIP: Part = Part { crates: &["kapell"], filter: Filter::Only(LEADERSHIP) };
+const WITH_LEADERSHIP: Part = part(&["kapell"], Filter::Only(LEADERSHIP));
 const PLATFORM: &str = "platform::";
+const WITH_PLATFORM: Part = part(&["kapell"], Filter::Only(PLATFORM));
 const CELLS: &str = "fleets::";
-const WITH_CELLS: Part = Part { crates: &["kapell"], filter: Filter::Only(CELLS) };
+const WITH_CELLS: Part = part(&["kapell"], Filter::Only(CELLS));
+const CHAOS: &str = "chaos::";
+const WITH_CHAOS: Part = Part { beside: true, ..part(&["kapell"], Filter::Only(CHAOS)) };
 const FLEET: &str = "fleet::";
-const WITH_FLEET: Part = Part { crates: &["kapell-sim"], filter: Filter::Only(FLEET) };
-const WITHOUT_FLEET: Part = Part { crates: &["kapell-sim"], filter: Filter::ExceptAll(&[FLEET]) };
-const WITH_PLATFORM: Part = Part { crates: &["kapell"], filter: Filter::Only(PLATFORM) };
-const WORKFLOWS: Part =
-    Part { crates: &["kapell"], filter: Filter::ExceptAll(&[LEADERSHIP, PLATFORM, CELLS]) };
+const WITH_FLEET: Part = part(&["kapell-sim"], Filter::Only(FLEET));
+const WITHOUT_FLEET: Part = part(&["kapell-sim"], Filter::ExceptAll(&[FLEET]));
+const WORKFLOWS: Part = part(&["kapell"], Filter::ExceptAll(&[LEADERSHIP, PLATFORM, CELLS, CHAOS]));
 
 /// All tests of the workspace. A member that stands in no line fails the run.
 #[rustfmt::skip]
@@ -73,7 +80,7 @@ pub(crate) const SUITES: &[Suite] = &[
     Suite { name: "workflows",  parts: &[WORKFLOWS], budget: minutes(3), quick: true, backends: &[] },
     Suite { name: "leadership", parts: &[all(&["kapell-store", "kapell-node"]), WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
     Suite { name: "platform",   parts: &[WITH_FLEET, WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
-    Suite { name: "cells",      parts: &[WITH_CELLS], budget: minutes(5), quick: true, backends: &["etcd", "registry"] },
+    Suite { name: "cells",      parts: &[WITH_CHAOS, WITH_CELLS], budget: minutes(5), quick: true, backends: &["etcd", "registry"] },
 ];
 
 #[cfg(test)]

@@ -25,10 +25,10 @@ mod slot;
 mod tests;
 mod users;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ use self::rootfs::Rootfs;
 use self::rules::Published;
 pub use self::settings::{Network, Settings};
 use self::shared::{Known, Shared};
-use self::slot::{Realm, SLOTS, Slot};
+use self::slot::{Realm, Slot};
 use crate::containers::{
     Containers, Enforced, Error, Exec, Exit, Found, Limits, Output, Process, Session, Spec, Trial,
     User,
@@ -62,12 +62,13 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// See the module.
 #[derive(Debug)]
 pub struct OciContainers {
+    /// The first to go: with `inner` goes the lock that keeps the next agent from claiming the same.
+    shared: Arc<Shared>,
     /// Keeps processes, as it does without images.
     inner: ProcessContainers,
     images: Images,
     /// An empty directory: the root of a container that needs no image.
     trial: PathBuf,
-    shared: Arc<Shared>,
 }
 
 impl OciContainers {
@@ -96,9 +97,9 @@ impl OciContainers {
         let group = group.trim_end_matches('/').to_owned();
         let hierarchies = Hierarchies::find();
         hierarchies.make(&group)?;
-        let known = Known { containers: BTreeMap::new(), slots: Vec::new(), last: Slot(SLOTS - 1) };
-        let shared =
-            Shared { runc, claim, realm, wires, hierarchies, group, known: Mutex::new(known) };
+        let known = Mutex::new(Known::default());
+        let left = AtomicBool::new(false);
+        let shared = Shared { runc, claim, realm, wires, hierarchies, group, known, left };
         let trial = dir.join("trial");
         place::make_dir(&trial, 0o755)?;
         Ok(Self { inner, images, trial, shared: Arc::new(shared) })
@@ -176,6 +177,7 @@ impl OciContainers {
         .await?;
         let mut known = self.shared.known();
         known.containers.remove(guid);
+        known.unmade.remove(guid);
         known.slots.retain(|used| *used != slot);
         Ok(())
     }
@@ -260,11 +262,12 @@ impl Containers for OciContainers {
         let realm = self.shared.realm;
         let published = Published { address: slot.address(realm), ports: spec.ports.clone() };
         let Err(error) = self.make(spec, image, slot).await else { return Ok(()) };
-        // What cannot be removed now is cleared away by the next agent.
-        let _left = self.inner.delete(&guid).await;
         let is_published = self.shared.known().containers.contains_key(&guid);
         let ports = if is_published { published.ports } else { Vec::new() };
-        let _left = self.clear(&guid, slot, Published { ports, ..published }).await;
+        let published = Published { ports, ..published };
+        // What cannot be removed now is removed with the next deletion.
+        self.shared.known().unmade.insert(guid.clone(), (slot, published));
+        let _left = self.delete(&guid).await;
         Err(error)
     }
 
@@ -288,9 +291,30 @@ impl Containers for OciContainers {
     }
 
     async fn delete(&self, guid: &str) -> Result<(), Error> {
-        let Ok(kept) = self.find(guid) else { return Ok(()) };
+        let unmade = self.shared.known().unmade.get(guid).cloned();
+        let (slot, published) = match (unmade, self.find(guid)) {
+            (Some(unmade), _) => unmade,
+            (None, Ok(kept)) => (kept.record.slot, kept.published(self.shared.realm)),
+            (None, Err(_)) => return Ok(()),
+        };
         self.inner.delete(guid).await?;
-        self.clear(guid, kept.record.slot, kept.published(self.shared.realm)).await
+        self.clear(guid, slot, published).await
+    }
+
+    async fn close(&self) {
+        // A deletion that was cut short may have come to the end of the processes and no further.
+        for guid in self.shared.guids() {
+            if self.inner.place().find(&guid).is_err() {
+                let _cleared_by_the_next_agent = self.delete(&guid).await;
+            }
+        }
+        let shared = Arc::clone(&self.shared);
+        // Cut short only if the agent is ending at once.
+        let _left = blocking(move || {
+            shared.leave();
+            Ok(())
+        })
+        .await;
     }
 
     async fn tidy(&self) -> Result<u64, Error> {

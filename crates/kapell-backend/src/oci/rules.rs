@@ -76,9 +76,12 @@ pub(super) fn publish(realm: Realm, published: &Published) -> String {
     format!("add element inet {} ports {{ {} }}\n", realm.table(), elements.join(", "))
 }
 
+/// Can be repeated: what is not there cannot be deleted, but nothing keeps it from being there before.
 pub(super) fn withdraw(realm: Realm, published: &Published) -> String {
     let ports: Vec<String> = published.ports.iter().map(|port| port.host.to_string()).collect();
-    format!("delete element inet {} ports {{ {} }}\n", realm.table(), ports.join(", "))
+    let table = realm.table();
+    publish(realm, published)
+        + &format!("delete element inet {table} ports {{ {} }}\n", ports.join(", "))
 }
 
 fn elements(published: &Published) -> impl Iterator<Item = String> {
@@ -102,7 +105,7 @@ mod tests {
         );
         assert_eq!(
             withdraw(realm, &published),
-            "delete element inet kapell3 ports { 8080, 2222 }\n"
+            added + "delete element inet kapell3 ports { 8080, 2222 }\n"
         );
         let all = table(realm, &[published], false);
         assert!(all.contains("elements = { 8080 : 10.214.12.2 . 80, 2222"), "{all}");

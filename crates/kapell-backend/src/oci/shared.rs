@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cgroups::Hierarchies;
 use super::kept::Kept;
 use super::network::{self, Wires};
 use super::realm::Claim;
+use super::rules::Published;
 use super::slot::{Realm, SLOTS, Slot};
 use crate::containers::Error;
 
@@ -23,19 +25,40 @@ pub(super) struct Shared {
     /// All containers of this agent.
     pub(super) group: String,
     pub(super) known: Mutex<Known>,
+    /// Nothing is left to give back.
+    pub(super) left: AtomicBool,
 }
 
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) containers: BTreeMap<String, Arc<Kept>>,
+    /// What could not be made, as long as something of it may be left.
+    pub(super) unmade: BTreeMap<String, (Slot, Published)>,
     /// Those that are being made, too.
     pub(super) slots: Vec<Slot>,
     pub(super) last: Slot,
 }
 
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            containers: BTreeMap::new(),
+            unmade: BTreeMap::new(),
+            slots: Vec::new(),
+            last: Slot(SLOTS - 1),
+        }
+    }
+}
+
 impl Shared {
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of all containers that something may be left of.
+    pub(super) fn guids(&self) -> Vec<String> {
+        let known = self.known();
+        known.containers.keys().chain(known.unmade.keys()).cloned().collect()
     }
 
     pub(super) fn take_slot(&self, guid: &str) -> Result<Slot, Error> {
@@ -71,12 +94,11 @@ impl Shared {
         self.hierarchies.remove_strays(&self.group, is_known);
         Ok(())
     }
-}
 
-impl Drop for Shared {
-    /// Leaves nothing behind, unless there are containers.
-    fn drop(&mut self) {
-        if !self.known().slots.is_empty() {
+    /// Leaves nothing behind, unless there are containers. Only the first time: what bears our number later may be
+    /// the next agent's.
+    pub(super) fn leave(&self) {
+        if self.left.swap(true, Ordering::SeqCst) || !self.known().slots.is_empty() {
             return;
         }
         self.hierarchies.remove_if_empty(&self.group);
@@ -88,5 +110,11 @@ impl Drop for Shared {
                 network::restore_forwarding(&self.claim.claims);
             }
         });
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.leave();
     }
 }

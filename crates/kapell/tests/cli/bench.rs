@@ -1,7 +1,7 @@
 //! A place of its own for one test: files, state, and a `kapell` to run in it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self};
+use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -25,6 +25,8 @@ pub(crate) struct Bench {
     dir: tempfile::TempDir,
     mark: String,
     env: Vec<(OsString, OsString)>,
+    /// Where commands leave what they tell.
+    log: Option<PathBuf>,
 }
 
 /// How a command ended, and what it wrote.
@@ -47,7 +49,7 @@ impl Bench {
         for name in ["home", "tmp"] {
             fs::create_dir(dir.path().join(name)).expect("a directory");
         }
-        Self { dir, mark, env: Vec::new() }
+        Self { dir, mark, env: Vec::new(), log: None }
     }
 
     /// A bench with `flow.yaml`.
@@ -60,6 +62,12 @@ impl Bench {
     /// Sets an environment variable of every later command.
     pub(crate) fn set(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.into(), value.as_ref().into()));
+        self
+    }
+
+    /// Has every later command add what it tells on standard error to this file.
+    pub(crate) fn logged(mut self, file: Option<PathBuf>) -> Self {
+        self.log = file;
         self
     }
 
@@ -115,7 +123,9 @@ impl Bench {
     }
 
     pub(crate) fn start_command(&self, command: Command) -> Running {
-        Running::start(command, self.mark.clone(), self.dir().display().to_string())
+        let open = |path| File::options().create(true).append(true).open(path).expect("a file");
+        let log = self.log.as_ref().map(open);
+        Running::start(command, self.mark.clone(), self.dir().display().to_string(), log)
     }
 
     /// Runs `kapell` to its end.

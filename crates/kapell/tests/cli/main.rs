@@ -3,6 +3,7 @@
 mod bad_files;
 mod bench;
 mod census;
+mod chaos;
 mod conditions;
 mod data;
 mod drawing;

@@ -1,6 +1,7 @@
 //! A command that has not ended yet.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
@@ -32,13 +33,19 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(mut command: Command, mark: String, dir: String) -> Self {
+    /// What it tells on standard error goes to `log` as well.
+    pub(crate) fn start(
+        mut command: Command,
+        mark: String,
+        dir: String,
+        log: Option<File>,
+    ) -> Self {
         let began = Instant::now();
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the command starts");
         let (sender, news) = mpsc::channel();
-        forward(child.stdout.take().expect("a pipe"), sender.clone(), News::Stdout);
-        forward(child.stderr.take().expect("a pipe"), sender, News::Stderr);
+        forward(child.stdout.take().expect("a pipe"), sender.clone(), News::Stdout, None);
+        forward(child.stderr.take().expect("a pipe"), sender, News::Stderr, log);
         let (stdout, stderr) = (Vec::new(), Vec::new());
         Self { child, mark, dir, news, streams: 2, stdout, stderr, began, finished: false }
     }
@@ -108,6 +115,10 @@ impl Running {
         self.streams > 0
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|ended| ended.is_some())
+    }
+
     fn so_far(&self) -> String {
         let text = String::from_utf8_lossy;
         format!("stdout:\n{}\nstderr:\n{}", text(&self.stdout), text(&self.stderr))
@@ -152,10 +163,18 @@ pub(crate) fn send(pid: i32, signal: Signal) {
     let _gone = kill(Pid::from_raw(pid), signal);
 }
 
-fn forward(mut pipe: impl Read + Send + 'static, to: Sender<News>, wrap: fn(Vec<u8>) -> News) {
+fn forward(
+    mut pipe: impl Read + Send + 'static,
+    to: Sender<News>,
+    wrap: fn(Vec<u8>) -> News,
+    mut log: Option<File>,
+) {
     std::thread::spawn(move || {
         let mut buffer = vec![0; 1 << 16];
         while let Ok(length @ 1..) = pipe.read(&mut buffer) {
+            if let Some(log) = &mut log {
+                log.write_all(&buffer[..length]).expect("a log can be written");
+            }
             if to.send(wrap(buffer[..length].to_vec())).is_err() {
                 return;
             }

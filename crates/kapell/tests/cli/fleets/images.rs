@@ -2,45 +2,25 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
 
 use serde_json::json;
-use tempfile::TempDir;
 
+use super::root::Root;
 use crate::bench::{Bench, skip};
 use crate::platform::Site;
 
-const BUSYBOX: &str = "/bin/busybox";
-
 /// A platform that may run such work, and a root with little in it.
-fn site(name: &str) -> Option<(Site, String, TempDir)> {
-    let lacks = if !nix::unistd::geteuid().is_root() {
-        Some("only root can run such containers")
-    } else if ["/usr/sbin/runc", "/usr/bin/runc"].iter().all(|path| !PathBuf::from(path).exists()) {
-        Some("there is no runc")
-    } else if !PathBuf::from(BUSYBOX).exists() {
-        Some("there is no busybox")
-    } else {
-        None
-    };
-    if let Some(reason) = lacks {
-        skip(&format!("fleets::images::{name}"), reason);
-        return None;
+fn site(name: &str) -> Option<(Site, String, Root)> {
+    match Root::make() {
+        Ok(root) => {
+            let site = Site::with(Bench::new(), &root.arguments());
+            Some((site, root.url(), root))
+        }
+        Err(reason) => {
+            skip(&format!("fleets::images::{name}"), reason);
+            None
+        }
     }
-    let roots = tempfile::tempdir().expect("a directory");
-    let root = roots.path().join("root");
-    for dir in ["bin", "tmp", "etc", "proc", "sys", "dev"] {
-        std::fs::create_dir_all(root.join(dir)).expect("a directory");
-    }
-    std::fs::copy(BUSYBOX, root.join("bin/busybox")).expect("a copy");
-    for tool in ["sh", "echo", "cat", "sleep", "httpd", "id", "ls", "true"] {
-        symlink("busybox", root.join("bin").join(tool)).expect("a link");
-    }
-    crate::platform::fleet::open_dir(&root);
-    let site =
-        Site::with(Bench::new(), &["--oci", "--image-root", roots.path().to_str().expect("text")]);
-    Some((site, format!("dir://{}", root.display()), roots))
 }
 
 #[test]

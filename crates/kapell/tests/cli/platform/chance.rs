@@ -31,6 +31,11 @@ impl Chance {
         usize::try_from(drawn).unwrap_or_default()
     }
 
+    /// What makes one draw the same that has drawn nothing yet.
+    pub(crate) const fn seed(&self) -> u64 {
+        self.0
+    }
+
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

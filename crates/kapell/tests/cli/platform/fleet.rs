@@ -1,7 +1,7 @@
 //! Hosts on one store and cells that belong to them, as processes of their own.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ pub(crate) struct Fleet {
     pub(crate) hosts: Vec<Host>,
     pub(crate) cells: Vec<Agent>,
     settings: Vec<(&'static str, &'static str)>,
+    /// A directory where each host and each cell has a file with all that it ever told.
+    logs: Option<PathBuf>,
 }
 
 /// One `kapell cell`.
@@ -56,11 +58,20 @@ impl Fleet {
         hosts: usize,
         settings: &[(&'static str, &'static str)],
     ) -> Result<Self, String> {
+        Self::logged(kind, hosts, settings, None)
+    }
+
+    /// The same, with logs that stay.
+    pub(crate) fn logged(
+        kind: Kind,
+        hosts: usize,
+        settings: &[(&'static str, &'static str)],
+        logs: Option<PathBuf>,
+    ) -> Result<Self, String> {
         let cluster = Cluster::new(kind)?;
         let settings = settings.to_vec();
-        let (hosts_there, cells) = (Vec::new(), Vec::new());
-        let mut fleet =
-            Self { cluster, addresses: Vec::new(), hosts: hosts_there, cells, settings };
+        let (addresses, hosts_there, cells) = (Vec::new(), Vec::new(), Vec::new());
+        let mut fleet = Self { cluster, addresses, hosts: hosts_there, cells, settings, logs };
         for number in 0..hosts {
             fleet.addresses.push(format!("127.0.0.1:{}", free_port()));
             let mut host = fleet.host_at(&fleet.addresses[number]);
@@ -78,9 +89,15 @@ impl Fleet {
         let (bench, mut command) =
             self.cluster.host_command(&self.cluster.url, address, address, ANY_PORT);
         command.envs(self.settings.iter().copied());
+        let number = self.addresses.iter().position(|it| it == address).unwrap_or_default();
+        let bench = bench.logged(self.log(&format!("host-{number}")));
         let running = bench.start_command(command);
         let (address, listen) = (address.to_owned(), address.to_owned());
         Host { running, bench, address, listen }
+    }
+
+    fn log(&self, name: &str) -> Option<PathBuf> {
+        Some(self.logs.as_ref()?.join(format!("{name}.log")))
     }
 
     /// Starts what was killed, where it was.
@@ -131,6 +148,7 @@ impl Fleet {
         let id = format!("cell-{}", self.cells.len());
         let bench = Bench::new().set("KAPELL_STATE_DIR", self.cluster.bench.path("state"));
         let bench = self.settings.iter().fold(bench, |bench, (name, value)| bench.set(name, value));
+        let bench = bench.logged(self.log(&id));
         let more = more.iter().map(|&word| word.to_owned()).collect();
         self.cells.push(Agent { id, bench, running: None, urls, more });
         self.start_cell(self.cells.len() - 1);
@@ -212,7 +230,7 @@ impl Fleet {
     }
 
     /// A directory where work leaves traces.
-    pub(crate) fn traces(&self) -> std::path::PathBuf {
+    pub(crate) fn traces(&self) -> PathBuf {
         let dir = self.cluster.bench.path("traces");
         open_dir(&dir);
         dir
@@ -288,13 +306,20 @@ impl Fleet {
     }
 }
 
-impl Drop for Fleet {
-    fn drop(&mut self) {
+impl Fleet {
+    /// Ends its cells and their work.
+    pub(crate) fn end(&mut self) {
         self.cells.iter_mut().for_each(|cell| drop(cell.running.take()));
         leave_nothing(|| {
             let shims = (0..self.cells.len()).flat_map(|at| self.shims(at));
             shims.chain(self.work()).collect()
         });
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
