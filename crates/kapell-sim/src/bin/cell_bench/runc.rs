@@ -49,7 +49,6 @@ impl Bare {
         for namespace in namespaces.iter_mut() {
             namespace.as_object_mut().context("a namespace")?.remove("path");
         }
-        namespaces.push(json!({ "type": "network" }));
         for mount in config["mounts"].as_array_mut().context("mounts")? {
             if mount["type"] == "bind" {
                 let shown = mount["source"].as_str().context("a source")?;

@@ -171,26 +171,26 @@ fn a_host_on_a_full_disk_says_so_and_works_once_there_is_space() {
     let name = "a_host_on_a_full_disk_says_so_and_works_once_there_is_space";
     let Some(disk) = Disk::mount(name, "20m") else { return };
     let cluster = disk.cluster();
-    let full = |ran: Ran| {
-        let ran = ran.expect(2);
+    let begin_on_full = || {
+        let mut host = cluster.host(&[]);
+        host.running.until_told("the store's disk is full; waiting until there is room", 1);
+        let told = host.running.stderr_so_far();
         let place = disk.0.path("disk/store").display().to_string();
-        assert!(ran.stderr.contains(&place), "{}", ran.stderr);
-        ran.stderr_has("No space left on device");
+        assert!(told.contains(&place) && told.contains("No space left on device"), "{told}");
+        host
     };
     // No room for a store.
     disk.fill(1 << 20);
-    full(host(&cluster, &[]));
+    let mut first = begin_on_full();
     disk.free();
-    let records = some(500, 1000);
-    Direct::open(&cluster.url).fill(1, &records);
-    let mut first = cluster.host(&[]);
-    assert_eq!(first.leads(1), 2);
+    assert_eq!(first.leads(1), 1);
     first.stop().expect(0);
+    let records = some(500, 1000);
+    Direct::open(&cluster.url).fill(2, &records);
     // No room for anything more.
     disk.fill(0);
-    full(host(&cluster, &[]));
+    let mut second = begin_on_full();
     disk.free();
-    let mut second = cluster.host(&[]);
     let epoch = second.leads(1);
     assert!(epoch > 2, "{epoch}");
     second.stop().expect(0);
