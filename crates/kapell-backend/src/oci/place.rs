@@ -4,10 +4,12 @@
 //! changed of its files, `work` is the kernel's; `etc` has files that it is shown; `state` is `runc`'s.
 //! `config.json` and `launch` tell how to start it, `init` its first process, `about` all else.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, ErrorKind};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write as _};
 use std::net::Ipv4Addr;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown,
+};
 use std::path::{Component, Path, PathBuf};
 
 use super::bundle::Shown;
@@ -60,9 +62,12 @@ impl Place {
         self.write("user", b"")
     }
 
+    /// For us alone: it may tell what a program's environment is.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let path = self.file(name);
-        fs::write(&path, bytes).map_err(trouble::io("write", &path))
+        let open =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        open.and_then(|mut file| file.write_all(bytes)).map_err(trouble::io("write", &path))
     }
 
     /// Says that all of it is there.

@@ -1,5 +1,7 @@
 //! What a container cannot see, reach or do.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::containers::{Error, Process, Spec, User};
 use crate::oci::tests::lab::rig;
 use crate::testing::{MAIN, Rig};
@@ -60,6 +62,11 @@ async fn it_sees_neither_the_machine_nor_the_agent() {
     let variables: Vec<&str> = lines.iter().copied().filter(|line| line.contains('=')).collect();
     let names: Vec<&str> = variables.iter().map(|line| line.split('=').next().unwrap()).collect();
     assert_eq!(names, ["HOME", "KAPELL_CONTAINER", "KAPELL_PROCESS", "PATH", "PWD", "SHLVL"]);
+    let own = rig.dir.path().join("agent/containers").join(&guid).join("oci");
+    for file in ["config.json", "launch"] {
+        let mode = std::fs::metadata(own.join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "others read `{file}`, with the environment in it");
+    }
     rig.clean_up(&["view"]).await;
 }
 
