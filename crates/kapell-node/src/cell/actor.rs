@@ -183,7 +183,8 @@ impl Actor {
     fn poll_if_due(&mut self, rep: &mut Rep, now: Moment) {
         if rep.read == Read::Sooner {
             rep.read = Read::InTurn;
-            self.poll.retry(now);
+            // Asking no more often than it says that it is there, a cell adds little to what a host has too much of.
+            self.poll.retry(now, self.presence.pace());
         }
         let due = rep.read == Read::Now || now >= self.poll.due();
         let silent = self.evacuation.is_gone() || !self.presence.is_welcome();

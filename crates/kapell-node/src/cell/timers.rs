@@ -15,7 +15,6 @@ pub(super) struct PollTimer {
     sooner: Option<Moment>,
     wait: Duration,
     first_wait: Duration,
-    longest_wait: Duration,
 }
 
 impl PollTimer {
@@ -25,7 +24,6 @@ impl PollTimer {
             sooner: None,
             wait: settings.first_retry,
             first_wait: settings.first_retry,
-            longest_wait: settings.poll_every,
         }
     }
 
@@ -38,11 +36,11 @@ impl PollTimer {
         self.sooner = None;
     }
 
-    /// Something went wrong: each time in a row the wait is twice as long.
-    pub(super) fn retry(&mut self, now: Moment) {
+    /// Something went wrong: each time in a row the wait is twice as long, up to `longest`.
+    pub(super) fn retry(&mut self, now: Moment, longest: Duration) {
         if self.sooner.is_none() {
-            self.sooner = Some(now.after(self.wait));
-            self.wait = self.wait.saturating_mul(2).min(self.longest_wait);
+            self.sooner = Some(now.after(self.wait.min(longest)));
+            self.wait = self.wait.saturating_mul(2).min(longest);
         }
     }
 
@@ -97,6 +95,11 @@ impl PresenceTimer {
         let before = self.welcome.replace((epoch, sent.after(ttl)));
         let known = before.is_some_and(|(same, until)| same == epoch && sent < until);
         if known { Standing::Known } else { Standing::New }
+    }
+
+    /// How often a host hears of us anyway.
+    pub(super) const fn pace(&self) -> Duration {
+        self.every
     }
 
     /// Whether a board has ever taken it.
