@@ -9,12 +9,15 @@ use kapell_core::board::explain::Due;
 use kapell_core::board::plan::{Plan, Wishes};
 use kapell_core::board::{CellId, CellPresence, Records, Reply, Request, Settings};
 use kapell_core::seams::Timestamp;
+use kapell_core::seat::Epoch;
 use kapell_node::board::{Board, Declined, EventId, Next, ReadOnly, Subscription};
 use kapell_node::link::LinkError;
 
 #[async_trait]
 pub(crate) trait Desk: fmt::Debug + Send + Sync {
     fn settings(&self) -> Settings;
+    /// Whose orders cells get.
+    fn epoch(&self) -> Epoch;
     /// The time by which the board decides.
     fn now(&self) -> Timestamp;
     /// Why the store takes no writes, while that is so.
@@ -51,6 +54,10 @@ pub(crate) trait Watcher: Send {
 impl Desk for Board {
     fn settings(&self) -> Settings {
         Self::settings(self).clone()
+    }
+
+    fn epoch(&self) -> Epoch {
+        Self::epoch(self)
     }
 
     fn now(&self) -> Timestamp {

@@ -86,12 +86,21 @@ impl CellSite {
                 let of = LogOf::Task(params.get("task_guid").into());
                 logs(Arc::clone(rep), of, &query, &self.tools).await
             }
-            Op::ExecInLrp => exec(Arc::clone(rep), lrp(&params)?, payload.body, &self.tools).await,
+            Op::ExecInLrp => {
+                self.is_led(headers)?;
+                exec(Arc::clone(rep), lrp(&params)?, payload.body, &self.tools).await
+            }
             Op::ExecInTask => {
+                self.is_led(headers)?;
                 let of = LogOf::Task(params.get("task_guid").into());
                 exec(Arc::clone(rep), of, payload.body, &self.tools).await
             }
         }
+    }
+
+    /// Refuses the order of a leader that was replaced.
+    fn is_led(&self, headers: &HeaderMap) -> Result<(), Box<Problem>> {
+        self.rep.state(epoch(headers)?).map(drop).map_err(refused)
     }
 }
 

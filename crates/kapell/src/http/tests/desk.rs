@@ -145,6 +145,10 @@ impl Desk for FakeDesk {
         Settings::default()
     }
 
+    fn epoch(&self) -> Epoch {
+        Epoch(7)
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp(SystemClock.wall().0 + self.ahead_ms.load(Ordering::SeqCst))
     }

@@ -159,6 +159,11 @@ async fn a_cell_answers_its_leader_only_with_an_epoch() {
     );
     let old = place.ask_cell("GET", "/v1/cell/state", "kapell-epoch: 4\r\n").await;
     assert_eq!(old.problem(), (409, "stale_epoch".to_owned()));
+    for path in ["/v1/cell/exec/task/t", "/v1/cell/exec/lrp/web/0"] {
+        let old = place.ask_cell("POST", path, "kapell-epoch: 4\r\n").await;
+        assert_eq!(old.problem(), (409, "stale_epoch".to_owned()));
+        assert_eq!(place.ask_cell("POST", path, "").await.problem(), (400, "no_epoch".to_owned()));
+    }
     assert_eq!(
         place.ask_cell("GET", "/v1/cell/state", "kapell-epoch: 5\r\n").await.json()["cell_id"],
         "c1"

@@ -38,7 +38,8 @@ pub(super) async fn answer(
         LogSource::Lrp(key) => intend_process(&call.note, &*call.desk, &key.process_guid).await?,
         LogSource::Task(guid) => intend_task(&call.note, &*call.desk, guid).await?,
     }
-    let mut opened = upstream.exec(&presence, &path, frames.passed_on(came)).await?;
+    let mut opened =
+        upstream.exec(&presence, (&path, call.desk.epoch()), frames.passed_on(came)).await?;
     let kind = HeaderValue::from_static("application/octet-stream");
     let body = Body::fed(move |pipe| async move {
         let pass = async {

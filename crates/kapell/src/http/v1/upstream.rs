@@ -10,8 +10,10 @@ use hyper::header::{AUTHORIZATION, HOST};
 use hyper::http::request;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use kapell_api::v1::EPOCH;
 use kapell_core::board::CellPresence;
 use kapell_core::causes::chain;
+use kapell_core::seat::Epoch;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -78,10 +80,11 @@ impl Upstream {
     pub(super) async fn exec(
         &self,
         cell: &CellPresence,
-        path: &str,
+        (path, epoch): (&str, Epoch),
         body: PassedOn,
     ) -> Result<Opened, Box<Problem>> {
-        let (status, mut opened) = self.ask(cell, Request::post(path), body).await?;
+        let (status, mut opened) =
+            self.ask(cell, Request::post(path).header(EPOCH, epoch.0), body).await?;
         if status == StatusCode::OK {
             return Ok(opened);
         }
