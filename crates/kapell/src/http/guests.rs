@@ -148,6 +148,8 @@ struct Book {
     /// In the order in which they came.
     lines: BTreeMap<u64, Line>,
     operators: usize,
+    /// How often it became known who a stranger is.
+    heard: u64,
 }
 
 #[derive(Debug)]
@@ -190,6 +192,11 @@ impl Guests {
 
     pub(super) fn count(&self) -> usize {
         self.book().lines.len()
+    }
+
+    /// Changes whenever it becomes known who a stranger is.
+    pub(super) fn heard(&self) -> u64 {
+        self.book().heard
     }
 
     /// Makes room for somebody new. False if nobody can be asked to leave.
@@ -237,6 +244,7 @@ impl Book {
         if before == whose || before == Whose::Cell {
             return true;
         }
+        self.heard += u64::from(before == Whose::Stranger);
         if whose == Whose::Operator && self.operators >= most_operators && !self.send_late_away() {
             return false;
         }

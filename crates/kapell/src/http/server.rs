@@ -27,6 +27,8 @@ use super::site::{Gate, Site, Tools};
 use super::watched::Watched;
 use super::{Error, Limits, Listen, tls};
 
+/// How long somebody new waits for room.
+const MOMENT: Duration = Duration::from_millis(1);
 /// How long nothing is accepted after it failed, as when no file descriptors are left.
 const BREATH: Duration = Duration::from_millis(100);
 
@@ -108,7 +110,8 @@ impl Server {
         };
         let (stop, stopped) = watch::channel(None);
         let gate = Arc::new(Gate { door, site, audit, secure, body: limits.head });
-        let shared = Shared { gate, acceptor, limits, stopped, guests: Guests::default() };
+        let shared =
+            Shared { gate, acceptor, limits, stopped, guests: Guests::default(), heard: 0 };
         let mut tasks = JoinSet::new();
         #[cfg(test)]
         let guests = shared.guests.clone();
@@ -165,6 +168,8 @@ struct Shared {
     limits: Limits,
     stopped: watch::Receiver<Option<Instant>>,
     guests: Guests,
+    /// How often somebody had been heard when we last waited for that.
+    heard: u64,
 }
 
 impl Shared {
@@ -176,7 +181,7 @@ impl Shared {
                 deadline = stopped(&mut self.stopped) => break deadline,
                 Some(_) = open.join_next() => {}
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, from)) => self.take_in(stream, from, &mut open),
+                    Ok((stream, from)) => self.take_in(stream, from, &mut open).await,
                     Err(_) => sleep(BREATH).await,
                 }
             }
@@ -188,15 +193,28 @@ impl Shared {
     }
 
     /// When all places are taken, whoever keeps us waiting has to leave.
-    fn take_in(&self, stream: TcpStream, from: SocketAddr, open: &mut JoinSet<()>) {
+    async fn take_in(&mut self, stream: TcpStream, from: SocketAddr, open: &mut JoinSet<()>) {
+        let mut has_room = self.has_room(open);
+        // While those who are there are being heard there is room soon, and whoever was turned away would only come
+        // again: a cell among them as often as not.
+        let heard = self.guests.heard();
+        if !has_room && self.heard != heard {
+            self.heard = heard;
+            sleep(MOMENT).await;
+            has_room = self.has_room(open);
+        }
+        if has_room {
+            self.guests.enter(|pass| open.spawn(self.clone().serve(stream, from, pass)));
+        } else {
+            turn_away(&stream, self.acceptor.is_some());
+        }
+    }
+
+    fn has_room(&self, open: &JoinSet<()>) -> bool {
         let places = self.limits.connections + self.limits.reserve;
         // Whoever was sent away is gone a moment later; that no more than these are on their way out is for the files.
         let crowded = open.len() >= places + self.limits.reserve;
-        if crowded || (self.guests.count() >= places && !self.guests.send_one_away()) {
-            turn_away(&stream, self.acceptor.is_some());
-            return;
-        }
-        self.guests.enter(|pass| open.spawn(self.clone().serve(stream, from, pass)));
+        !crowded && (self.guests.count() < places || self.guests.send_one_away())
     }
 
     async fn serve(mut self, stream: TcpStream, from: SocketAddr, pass: Pass) {

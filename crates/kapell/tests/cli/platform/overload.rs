@@ -167,11 +167,16 @@ fn operators_that_ask_too_much_are_told_so_and_cells_notice_nothing() {
     }
     // For longer than it takes to lose a cell.
     pause(Duration::from_secs(5).saturating_sub(began.elapsed()));
+    // Whoever comes now has an answer, if only that there is no room.
+    let asked = Instant::now();
+    let answer = site.until("an answer", || site.try_ask("GET", "/healthz", None));
+    assert!([200, 429].contains(&answer.status), "{answer:?}");
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    let (counts, longest) = flood.end();
     let health = site.until("health", || {
         site.try_ask("GET", "/healthz", None).filter(|answer| answer.status == 200)
     });
     assert_eq!(health.json()["writes"], "accepted");
-    let (counts, longest) = flood.end();
     eprintln!("flood: {counts:?}, longest {longest:?}, restarts {restarts:?}");
     assert!(counts.keys().all(|status| [0, 200, 201, 204, 429].contains(status)), "{counts:?}");
     assert!(counts[&429] > 100, "{counts:?}");
