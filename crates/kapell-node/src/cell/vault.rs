@@ -98,7 +98,7 @@ impl Vault {
                 }
             }
             tokio::time::sleep(wait).await;
-            wait = wait.saturating_mul(2).min(settings.poll_every);
+            wait = wait.saturating_mul(2).min(settings.present_every);
         };
         let values = given.into_iter().map(|it| (it.name, it.value)).collect::<Values>();
         let (values, container) = (Arc::new(values), Arc::downgrade(tag));

@@ -120,6 +120,12 @@ impl Etcd {
             return Ok(());
         }
         self.leases.discard(to);
+        if self.link.time_left(from).await?.is_some_and(|left| !left.is_zero()) {
+            // Its time was not over: another has taken it away or put something else in its place, which anybody may do
+            // once it is there.
+            self.leases.discard(from);
+            return Ok(());
+        }
         // It was in place and is gone: neither "done" nor "nothing changed" would be true.
         Err(Failure::odd("the entry went before its time to live was confirmed"))
     }

@@ -118,6 +118,19 @@ async fn an_entry_can_be_moved_off_a_doubtful_lease() {
 }
 
 #[tokio::test]
+async fn an_entry_that_another_took_off_a_doubtful_lease_was_there() {
+    const NAME: &str = "an_entry_that_another_took_off_a_doubtful_lease_was_there";
+    let Some(etcd) = store(NAME).await else { return };
+    let (client, key, ttl) = (client(NAME).await, key("k"), Seconds::of(TTL));
+    let _ = etcd.insert_if_absent(&key, FIRST, b"v", Some(TTL)).await.unwrap();
+    let (doubtful, _) = standing(&etcd, &client, &key).await;
+    client.kv_client().delete(etcd.paths.entry(&key), None).await.unwrap();
+    etcd.put_on_new_lease(&key, b"v", ttl, doubtful).await.unwrap();
+    eventually("the old lease to go", || is_gone(&client, doubtful)).await;
+    assert!(etcd.read(&key).await.unwrap().held.is_none());
+}
+
+#[tokio::test]
 async fn a_renewal_keeps_the_lease_and_writes_nothing() {
     const NAME: &str = "a_renewal_keeps_the_lease_and_writes_nothing";
     let Some(etcd) = store(NAME).await else { return };
