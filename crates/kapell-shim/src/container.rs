@@ -18,8 +18,9 @@ use crate::sys::{self, Dead};
 use crate::tail::Tail;
 use crate::{group, number};
 
-/// How long what was killed may take to be gone. It never runs on: the kernel will not let it.
-const PATIENCE_MS: u64 = 10_000;
+/// How long what was killed may take to be gone, which never runs on: the kernel will not let it; and how long a launcher
+/// that nobody wants any more may take to end by itself.
+pub(crate) const PATIENCE_MS: u64 = 10_000;
 
 /// Runs the program of the process whose directory this is, to its end.
 pub(crate) fn run(dir: &[u8], status: OwnedFd, hidden: Option<&Hidden>) -> i32 {
@@ -295,28 +296,32 @@ impl Container<'_> {
         }
     }
 
-    /// Ends all that is left. Orphans fall to us in waves, so one round is not enough.
     fn sweep(&self) {
         if let Some(uid) = self.own_user {
             sys::kill_user(uid);
         }
-        let deadline = sys::monotonic_ms() + PATIENCE_MS;
-        loop {
-            let has_children = match sys::reap(-1) {
-                Ok(Some(_)) => continue,
-                Ok(None) => true,
-                Err(_) => false,
-            };
-            let has_members = self.group.as_ref().is_some_and(Group::kill);
-            if !(has_children || has_members) || sys::monotonic_ms() >= deadline {
-                return;
-            }
-            for pid in children() {
-                sys::signal(pid, libc::SIGKILL);
-            }
-            sys::poll([self.signals.as_raw_fd(), -1, -1], Some(if has_children { 20 } else { 2 }));
-            while sys::next_signal(&self.signals).is_some() {}
+        sweep(&self.signals, self.group.as_ref());
+    }
+}
+
+/// Ends all that is left. Orphans fall to us in waves, so one round is not enough.
+pub(crate) fn sweep(signals: &OwnedFd, group: Option<&Group>) {
+    let deadline = sys::monotonic_ms() + PATIENCE_MS;
+    loop {
+        let has_children = match sys::reap(-1) {
+            Ok(Some(_)) => continue,
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        let has_members = group.is_some_and(Group::kill);
+        if !(has_children || has_members) || sys::monotonic_ms() >= deadline {
+            return;
         }
+        for pid in children() {
+            sys::signal(pid, libc::SIGKILL);
+        }
+        sys::poll([signals.as_raw_fd(), -1, -1], Some(if has_children { 20 } else { 2 }));
+        while sys::next_signal(signals).is_some() {}
     }
 }
 

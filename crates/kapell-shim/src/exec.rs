@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::container::{children, tell_failure};
+use crate::container::{PATIENCE_MS, children, sweep, tell_failure};
 use crate::group::Group;
 use crate::number;
 use crate::record::{Failure, Stage};
@@ -15,8 +15,6 @@ use crate::sys::{self, Dead};
 
 /// Nobody has a longer order.
 const LONGEST: u32 = 64 << 20;
-/// How long what was killed may take to be gone, and a launcher that nobody wants any more to end by itself.
-const PATIENCE_MS: u64 = 10_000;
 
 /// Reads what to run from `control`, and tells there how it begins and ends. If the other end is gone, so is the program.
 pub(crate) fn run(dir: &[u8], control: &OwnedFd, terminal: bool) -> i32 {
@@ -25,12 +23,12 @@ pub(crate) fn run(dir: &[u8], control: &OwnedFd, terminal: bool) -> i32 {
         Err(failure) => return tell_failure(control, failure, b""),
     };
     if let Err(failure) = exec.launch(control) {
-        exec.sweep();
+        sweep(&exec.signals, exec.group.as_ref());
         return tell_failure(control, failure, b"");
     }
     sys::write(control, b"R");
     let end = exec.wait(control);
-    exec.sweep();
+    sweep(&exec.signals, exec.group.as_ref());
     if let Some(dead) = end {
         let (kind, value) = match dead {
             Dead::Code(code) => (b'C', code),
@@ -146,27 +144,6 @@ impl Exec<'_> {
             }
         }
         self.group.as_ref().map(Group::kill);
-    }
-
-    /// Ends all that is left. Orphans fall to us in waves, so one round is not enough.
-    fn sweep(&self) {
-        let deadline = sys::monotonic_ms() + PATIENCE_MS;
-        loop {
-            let has_children = match sys::reap(-1) {
-                Ok(Some(_)) => continue,
-                Ok(None) => true,
-                Err(_) => false,
-            };
-            let has_members = self.group.as_ref().is_some_and(Group::kill);
-            if !(has_children || has_members) || sys::monotonic_ms() >= deadline {
-                return;
-            }
-            for pid in children() {
-                sys::signal(pid, libc::SIGKILL);
-            }
-            sys::poll([self.signals.as_raw_fd(), -1, -1], Some(if has_children { 20 } else { 2 }));
-            while sys::next_signal(&self.signals).is_some() {}
-        }
     }
 }
 

@@ -6,9 +6,9 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{FromRawFd as _, OwnedFd};
 
 use crate::mask::Mask;
-use crate::number;
 use crate::spec::Spec;
 use crate::sys;
+use crate::texts::Texts;
 
 /// Where a launcher finds its document. The number is `kapell-backend`'s too.
 pub(crate) const DOCUMENT: c_int = 100;
@@ -33,15 +33,10 @@ impl Hidden {
     }
 
     /// How many variables there are, as many, then the document.
-    fn parse(mut bytes: &'static [u8]) -> Option<Self> {
-        let mut next = || {
-            let text = CStr::from_bytes_until_nul(bytes).ok()?;
-            bytes = &bytes[text.to_bytes_with_nul().len()..];
-            Some(text)
-        };
-        let count = number::parse(next()?.to_bytes())?;
-        let variables = (0..count).map(|_| next()).collect::<Option<_>>()?;
-        Some(Self { variables, document: bytes })
+    fn parse(bytes: &'static [u8]) -> Option<Self> {
+        let mut texts = Texts(bytes);
+        let variables = texts.list()?;
+        Some(Self { variables, document: texts.0 })
     }
 
     /// Replaces the values in a stream of output.

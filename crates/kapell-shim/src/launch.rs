@@ -9,8 +9,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::hidden::DOCUMENT;
-use crate::number;
 use crate::root::{self, Ids, Root};
+use crate::texts::Texts;
 use crate::veth::{self, Veth};
 use crate::{namespaces, sys};
 
@@ -37,14 +37,14 @@ impl<'a> Launch<'a> {
             return None;
         }
         let home = texts.next()?;
-        let ids = Ids { base: texts.number()?, count: texts.number()? };
+        let ids = Ids { base: number(&mut texts)?, count: number(&mut texts)? };
         let layers = texts.list()?;
         let veth = match texts.next()?.to_bytes() {
             b"host" => None,
             b"own" => Some(Veth {
                 name: texts.next()?,
-                address: texts.address()?,
-                gateway: texts.address()?,
+                address: address(&mut texts)?,
+                gateway: address(&mut texts)?,
             }),
             _ => return None,
         };
@@ -59,28 +59,13 @@ impl<'a> Launch<'a> {
     }
 }
 
-struct Texts<'a>(&'a [u8]);
+fn number(texts: &mut Texts<'_>) -> Option<u32> {
+    u32::try_from(texts.number()?).ok()
+}
 
-impl<'a> Texts<'a> {
-    fn next(&mut self) -> Option<&'a CStr> {
-        let text = CStr::from_bytes_until_nul(self.0).ok()?;
-        self.0 = &self.0[text.to_bytes_with_nul().len()..];
-        Some(text)
-    }
-
-    fn number(&mut self) -> Option<u32> {
-        u32::try_from(number::parse(self.next()?.to_bytes())?).ok()
-    }
-
-    /// How many there are, then as many.
-    fn list(&mut self) -> Option<Vec<&'a CStr>> {
-        (0..self.number()?).map(|_| self.next()).collect()
-    }
-
-    /// Of the Internet, as one number.
-    fn address(&mut self) -> Option<[u8; 4]> {
-        self.number().map(u32::to_be_bytes)
-    }
+/// Of the Internet, as one number.
+fn address(texts: &mut Texts<'_>) -> Option<[u8; 4]> {
+    number(texts).map(u32::to_be_bytes)
 }
 
 /// What could not be done, and why. The agent shows it as it stands.
@@ -102,7 +87,7 @@ pub(crate) fn run(file: &[u8]) -> i32 {
     };
     // As `runc` tells of its own failures: in the file for that, one after the other.
     let mut line = Vec::from(*b"kapell-launch ");
-    number::push(&mut line, u64::from(errno.unsigned_abs()), 0);
+    crate::number::push(&mut line, u64::from(errno.unsigned_abs()), 0);
     line.push(b' ');
     line.extend_from_slice(what.as_bytes());
     line.push(b'\n');

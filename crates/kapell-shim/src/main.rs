@@ -31,6 +31,7 @@ mod spec;
 mod start;
 mod sys;
 mod tail;
+mod texts;
 mod veth;
 
 use std::ffi::{CStr, c_char, c_int};

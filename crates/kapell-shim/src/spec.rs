@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::os::fd::OwnedFd;
 
-use crate::number;
+use crate::texts::Texts;
 
 const MAGIC: &[u8] = b"kapell-spec-3";
 const END: &[u8] = b"end";
@@ -66,33 +66,26 @@ impl<'a> Spec<'a> {
         let own_user = texts.next()?.to_bytes() == b"own";
         let ends = texts.next()?.to_bytes();
         let (whole, own_group) = (ends == b"whole", ends == b"group");
-        let stop_grace_ms = number::parse(texts.next()?.to_bytes())?;
+        let stop_grace_ms = texts.number()?;
         let logs = texts.optional().ok()?;
-        let log_bytes = number::parse(texts.next()?.to_bytes())?;
+        let log_bytes = texts.number()?;
         let log_rate = texts.optional_number().ok()?;
         let descriptors = texts.optional_number().ok()?;
         let (pid_file, group, oom) =
             (texts.optional().ok()?, texts.optional().ok()?, texts.optional().ok()?);
-        let mut joins = Vec::new();
-        texts.list(|text| joins.push(text))?;
-        let mut arguments = vec![program.as_ptr()];
-        let mut first = None;
-        texts.list(|text| {
-            first.get_or_insert(text);
-            arguments.push(text.as_ptr());
-        })?;
-        arguments.push(std::ptr::null());
+        let joins = texts.list()?;
+        let given = texts.list()?;
+        let pointers = given.iter().map(|text| text.as_ptr());
+        let arguments = [program.as_ptr()].into_iter().chain(pointers).chain([std::ptr::null()]);
+        let arguments = arguments.collect();
         // A program of somebody else's may have any name, but no such file.
-        let launch = first.filter(|_| pid_file.is_some() && program.to_bytes() == LAUNCH);
-        let mut environment = Vec::new();
-        let mut path = &b"/usr/local/bin:/usr/bin:/bin"[..];
-        texts.list(|text| {
-            if let Some(own) = text.to_bytes().strip_prefix(b"PATH=") {
-                path = own;
-            }
-            environment.push(text.as_ptr());
-        })?;
-        environment.push(std::ptr::null());
+        let launch =
+            given.first().copied().filter(|_| pid_file.is_some() && program.to_bytes() == LAUNCH);
+        let variables = texts.list()?;
+        let mut own = variables.iter().filter_map(|text| text.to_bytes().strip_prefix(b"PATH="));
+        let path = own.next_back().unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
+        let pointers = variables.iter().map(|text| text.as_ptr());
+        let environment = pointers.chain([std::ptr::null()]).collect();
         (texts.next()?.to_bytes() == END).then_some(())?;
         Some(Self {
             program,
@@ -116,36 +109,5 @@ impl<'a> Spec<'a> {
             path,
             document: None,
         })
-    }
-}
-
-struct Texts<'a>(&'a [u8]);
-
-struct Damaged;
-
-impl<'a> Texts<'a> {
-    fn next(&mut self) -> Option<&'a CStr> {
-        let text = CStr::from_bytes_until_nul(self.0).ok()?;
-        self.0 = &self.0[text.to_bytes_with_nul().len()..];
-        Some(text)
-    }
-
-    /// Nothing where the text is empty.
-    fn optional(&mut self) -> Result<Option<&'a CStr>, Damaged> {
-        Ok(Some(self.next().ok_or(Damaged)?).filter(|text| !text.is_empty()))
-    }
-
-    /// A number, or nothing where the text is empty.
-    fn optional_number(&mut self) -> Result<Option<u64>, Damaged> {
-        let Some(text) = self.optional()? else { return Ok(None) };
-        number::parse(text.to_bytes()).map(Some).ok_or(Damaged)
-    }
-
-    /// How many there are, then as many.
-    fn list(&mut self, mut each: impl FnMut(&'a CStr)) -> Option<()> {
-        for _ in 0..number::parse(self.next()?.to_bytes())? {
-            each(self.next()?);
-        }
-        Some(())
     }
 }

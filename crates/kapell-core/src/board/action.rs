@@ -29,6 +29,24 @@ impl Action {
     pub const fn as_run(&self) -> Option<&Run> {
         if let Self::Run(run) = self { Some(run) } else { None }
     }
+
+    /// This one and all that it is made of, in no order. How deep that goes is not for us to say, so it is no recursion.
+    pub fn all(&self) -> impl Iterator<Item = &Self> {
+        let mut left = vec![self];
+        std::iter::from_fn(move || {
+            let action = left.pop()?;
+            match action {
+                Self::Run(_) | Self::Download(_) | Self::Upload(_) => {}
+                Self::Timeout(timeout) => left.push(&timeout.action),
+                Self::Try(nested) => left.push(&nested.action),
+                Self::EmitProgress(progress) => left.push(&progress.action),
+                Self::Parallel(several) | Self::Serial(several) | Self::Codependent(several) => {
+                    left.extend(&several.actions);
+                }
+            }
+            Some(action)
+        })
+    }
 }
 
 /// A program to run.

@@ -112,17 +112,7 @@ fn add(env: &[Variable], names: &mut BTreeSet<SecretName>) {
 }
 
 fn add_actions(action: Option<&Action>, names: &mut BTreeSet<SecretName>) {
-    let mut left: Vec<&Action> = action.into_iter().collect();
-    while let Some(action) = left.pop() {
-        match action {
-            Action::Run(run) => add(&run.env, names),
-            Action::Download(_) | Action::Upload(_) => {}
-            Action::Timeout(timeout) => left.push(&timeout.action),
-            Action::Try(nested) => left.push(&nested.action),
-            Action::EmitProgress(progress) => left.push(&progress.action),
-            Action::Parallel(several) | Action::Serial(several) | Action::Codependent(several) => {
-                left.extend(&several.actions);
-            }
-        }
+    for run in action.into_iter().flat_map(Action::all).filter_map(Action::as_run) {
+        add(&run.env, names);
     }
 }

@@ -27,21 +27,16 @@ pub struct Recipe {
 /// Whether all that is ever done is to run one program: a container then needs nothing but that.
 pub fn is_sole(setup: Option<&Action>, action: &Action) -> bool {
     let mut programs = 0;
-    // A list of what is left and not a recursion: how deep a recipe is, is not for us to say.
-    let mut left: Vec<&Action> = setup.into_iter().chain([action]).collect();
-    while let Some(action) = left.pop() {
+    for action in setup.into_iter().chain([action]).flat_map(Action::all) {
         match action {
             Action::Run(_) => programs += 1,
             Action::Download(_) | Action::Upload(_) => return false,
-            Action::Timeout(timeout) => left.push(&timeout.action),
-            Action::Try(nested) => left.push(&nested.action),
-            Action::EmitProgress(progress) => left.push(&progress.action),
-            Action::Parallel(several) | Action::Serial(several) | Action::Codependent(several) => {
-                left.extend(&several.actions);
-            }
-        }
-        if programs > 1 {
-            return false;
+            Action::Timeout(_)
+            | Action::Try(_)
+            | Action::EmitProgress(_)
+            | Action::Parallel(_)
+            | Action::Serial(_)
+            | Action::Codependent(_) => {}
         }
     }
     programs == 1

@@ -47,6 +47,26 @@ macro_rules! count {
     };
 }
 
+/// The same, where there may be no limit.
+macro_rules! count_or_none {
+    ($name:literal, $($part:ident).+) => {
+        Key {
+            name: $name,
+            set: |config, text| {
+                let count = text.parse().ok().filter(|count: &u32| *count > 0);
+                config.$($part).+ = match text {
+                    "none" => None,
+                    _ => Some(count.ok_or("a number above 0, or none")?),
+                };
+                Ok(())
+            },
+            show: |config| {
+                config.$($part).+.map_or_else(|| "none".to_owned(), |count| count.to_string())
+            },
+        }
+    };
+}
+
 /// A setting that is a size.
 macro_rules! size {
     ($name:literal, $($part:ident).+) => {
@@ -189,38 +209,12 @@ pub(super) const KEYS: [Key; 43] = [
     time!("crash_wait", board.crash_wait),
     time!("longest_crash_wait", board.longest_crash_wait),
     time!("crash_reset", board.crash_reset),
-    Key {
-        name: "in_flight_starts",
-        set: |config, text| {
-            let most = text.parse().ok().filter(|&most: &u32| most > 0);
-            config.board.in_flight_starts = match text {
-                "none" => None,
-                _ => Some(most.ok_or("a number above 0, or none")?),
-            };
-            Ok(())
-        },
-        show: |config| {
-            config.board.in_flight_starts.map_or_else(|| "none".to_owned(), |most| most.to_string())
-        },
-    },
+    count_or_none!("in_flight_starts", board.in_flight_starts),
     time!("cell_poll", cell.poll_every),
     time!("cell_poll_evacuating", cell.evacuating_poll_every),
     time!("reservation_expiry", cell.reservation),
     time!("stop_grace", cell.stop_grace),
-    Key {
-        name: "cell_cpu_millis",
-        set: |config, text| {
-            let millis = text.parse().ok().filter(|&millis: &u32| millis > 0);
-            config.cell.cpu_millis = match text {
-                "none" => None,
-                _ => Some(millis.ok_or("a number above 0, or none")?),
-            };
-            Ok(())
-        },
-        show: |config| {
-            config.cell.cpu_millis.map_or_else(|| "none".to_owned(), |millis| millis.to_string())
-        },
-    },
+    count_or_none!("cell_cpu_millis", cell.cpu_millis),
     time!("first_checks", cell.first_checks),
     time!("later_checks", cell.later_checks),
     time!("monitor_timeout", cell.monitor_limit),

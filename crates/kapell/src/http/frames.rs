@@ -32,7 +32,7 @@ impl Frames {
             Problem::new(StatusCode::BAD_REQUEST, "bad_body", text).closing()
         };
         let (mut frames, mut came) = (Self { body, decoder: Decoder::default() }, Vec::new());
-        let json = match timeout(stall, frames.take(&mut came)).await {
+        let json = match timeout(stall, frames.take(Some(&mut came))).await {
             Ok(Ok(Some((Kind::Start, json)))) => json,
             Ok(Ok(Some(_))) => return Err(bad("it is another one")),
             Ok(Ok(None)) => return Err(bad("there is none")),
@@ -45,10 +45,14 @@ impl Frames {
 
     /// None when all has come; an error if whoever sends it is gone.
     pub(super) async fn next(&mut self) -> io::Result<Option<(Kind, Vec<u8>)>> {
-        self.take(&mut Nobody).await
+        self.take(None).await
     }
 
-    async fn take(&mut self, came: &mut impl Extend<u8>) -> io::Result<Option<(Kind, Vec<u8>)>> {
+    /// The same; what comes for it is kept in `came`.
+    async fn take(
+        &mut self,
+        mut came: Option<&mut Vec<u8>>,
+    ) -> io::Result<Option<(Kind, Vec<u8>)>> {
         loop {
             if let Some(frame) = self.decoder.next_frame().map_err(io::Error::other)? {
                 return Ok(Some(frame));
@@ -57,7 +61,9 @@ impl Frames {
                 Some(Ok(frame)) => {
                     if let Some(bytes) = frame.data_ref() {
                         self.decoder.push(bytes);
-                        came.extend(bytes.iter().copied());
+                        if let Some(came) = &mut came {
+                            came.extend_from_slice(bytes);
+                        }
                     }
                 }
                 Some(Err(error)) => return Err(io::Error::other(error)),
@@ -70,13 +76,6 @@ impl Frames {
     pub(super) fn passed_on(self, came: Vec<u8>) -> PassedOn {
         PassedOn { came: Some(came.into()), rest: self.body }
     }
-}
-
-/// Keeps nothing.
-struct Nobody;
-
-impl Extend<u8> for Nobody {
-    fn extend<T: IntoIterator<Item = u8>>(&mut self, _: T) {}
 }
 
 /// A body whose beginning was read.

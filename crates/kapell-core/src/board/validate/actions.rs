@@ -9,7 +9,7 @@ const MOST_ACTIONS: usize = 256;
 
 impl Problems {
     pub(super) fn actions(&mut self, field: &str, action: &Action) {
-        let count = count(action);
+        let count = action.all().count();
         if count > MOST_ACTIONS {
             let text = format!("must be made of at most {MOST_ACTIONS} actions, not {count}");
             return self.add(field, text);
@@ -93,25 +93,6 @@ impl Problems {
             self.add(field, format!("{right}, not {}", quoted(path)));
         }
     }
-}
-
-/// How many actions one is made of, with itself.
-fn count(action: &Action) -> usize {
-    let mut left = vec![action];
-    let mut count = 0;
-    while let Some(action) = left.pop() {
-        count += 1;
-        match action {
-            Action::Run(_) | Action::Download(_) | Action::Upload(_) => {}
-            Action::Timeout(timeout) => left.push(&timeout.action),
-            Action::Try(nested) => left.push(&nested.action),
-            Action::EmitProgress(progress) => left.push(&progress.action),
-            Action::Parallel(several) | Action::Serial(several) | Action::Codependent(several) => {
-                left.extend(&several.actions);
-            }
-        }
-    }
-    count
 }
 
 fn is_checksum(text: &str) -> bool {
