@@ -10,6 +10,7 @@ pub mod conductor;
 pub mod elections;
 pub mod flow;
 pub mod link;
+pub mod scheduler;
 pub mod stdio;
 pub mod system;
 pub mod testing;

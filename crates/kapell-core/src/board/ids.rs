@@ -123,6 +123,14 @@ id! {
     SecretName
 }
 id! {
+    /// Names a job.
+    JobId
+}
+id! {
+    /// Names jobs that take turns.
+    GroupName
+}
+id! {
     /// Names a group of long-running processes or tasks whose owner says when it is up to date.
     Domain
 }

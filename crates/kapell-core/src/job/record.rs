@@ -1,0 +1,90 @@
+//! How far a job is.
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::{Domain, JobId};
+use crate::run::RunId;
+use crate::seams::Timestamp;
+
+/// So many moments that came to nothing are remembered, the newest.
+pub const PASSED_KEPT: usize = 50;
+
+/// What is noted of a job besides its definition, which is a record of its own for each revision that some run needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub job_id: JobId,
+    pub domain: Domain,
+    /// Of the definition that counts; grows with every change of it.
+    pub revision: u64,
+    /// Every moment up to this one was dealt with. A run says the same of its own moment, so this one is written only
+    /// for moments that came to nothing and when such a run is forgotten.
+    pub mark: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failures_in_a_row: u32,
+    /// So many moments are passed over, by `skipNextInstance`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skip_next: u32,
+    /// Deleted; it is there until its last run has ended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub removed: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<Passed>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// Grows with every change.
+    pub version: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    pub at: Timestamp,
+    pub cause: PauseCause,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseCause {
+    Person { who: String },
+    Failures { run_id: RunId },
+}
+
+/// A moment, or several in a row, that no run was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passed {
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub count: u32,
+    pub why: PassReason,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reason")]
+pub enum PassReason {
+    Suspended { note: String },
+    Paused { note: String },
+    Excluded { calendar: String },
+    /// Nobody could run it in time, and `catch_up` does not make up for it.
+    NotCaughtUp { policy: String },
+    /// Older than the window of `catch_up`.
+    TooOld { window_ms: u64 },
+    /// Later than `starting_deadline` allows.
+    DeadlineMissed { late_ms: u64, deadline_ms: u64 },
+    /// `skipNextInstance`
+    SkippedByAction,
+    /// A moment that a clock change maps to the instant of another.
+    SameInstant,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}

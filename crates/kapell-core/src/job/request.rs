@@ -1,0 +1,61 @@
+//! What the board can be asked to do about jobs and runs. Each request is about one job, and so about one shard.
+
+use std::collections::BTreeMap;
+
+use super::definition::JobDefinition;
+use super::record::{Passed, PauseCause};
+use crate::board::JobId;
+use crate::run::{RunId, RunUpdate, StopKind, Trigger};
+use crate::seams::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobRequest {
+    /// Makes a job or changes it; the same again changes nothing. A new job begins now: earlier moments are not missed.
+    Apply { definition: Box<JobDefinition> },
+    /// Nothing more is scheduled; runs that wait for their time are cancelled, others too with `cancel_runs`. The job is gone
+    /// once its last run has ended.
+    Remove { job_id: JobId, cancel_runs: bool },
+    Pause { job_id: JobId, cause: PauseCause, note: String },
+    Resume { job_id: JobId },
+    /// The moments after `from`, which must be where the job stands, up to `to`: each is a run or came to nothing.
+    Advance { job_id: JobId, from: Timestamp, to: Timestamp, runs: Vec<NewRun>, passed: Vec<Passed> },
+    /// One run more: by a person, a backfill, an action or as another try of an ended run. An id that is there is refused.
+    Trigger { job_id: JobId, run: NewRun },
+    /// What became of a run. One that has ended stays as it is; an update that was stored before changes nothing.
+    Update { run_id: RunId, update: Box<RunUpdate> },
+    /// Somebody wants a run to end: noted, so that whoever leads next knows it.
+    Cancel { run_id: RunId, kind: StopKind, why: String },
+    /// `skipNextInstance`
+    SkipNext { job_id: JobId, count: u32 },
+    /// Ended runs that the history does not keep.
+    Forget { run_ids: Vec<RunId> },
+}
+
+/// A run to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRun {
+    pub run_id: RunId,
+    /// The moment by the schedule, or when it was asked for.
+    pub scheduled_at: Timestamp,
+    /// With jitter.
+    pub due_at: Timestamp,
+    pub trigger: Trigger,
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl JobRequest {
+    /// The job that it is about: the name whose hash says which shard it is for.
+    pub fn job_id(&self) -> &str {
+        match self {
+            Self::Apply { definition } => definition.job_id.as_str(),
+            Self::Remove { job_id, .. }
+            | Self::Pause { job_id, .. }
+            | Self::Resume { job_id }
+            | Self::Advance { job_id, .. }
+            | Self::Trigger { job_id, .. }
+            | Self::SkipNext { job_id, .. } => job_id.as_str(),
+            Self::Update { run_id, .. } | Self::Cancel { run_id, .. } => run_id.job(),
+            Self::Forget { run_ids } => run_ids.first().map_or("", RunId::job),
+        }
+    }
+}

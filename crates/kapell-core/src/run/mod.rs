@@ -1,0 +1,21 @@
+//! Runs of jobs: one state machine, and what each state does next.
+
+pub mod id;
+pub mod message;
+pub mod metrics;
+pub mod orchestrator;
+mod progress;
+pub mod record;
+pub mod retry;
+pub mod state;
+mod steps;
+pub mod update;
+
+pub use id::RunId;
+pub use message::{ActionsDone, Ask, Checked, Counts, Evidence, Happened, Timer, WorkEnd};
+pub use metrics::RunMetrics;
+pub use orchestrator::{Orchestrator, Plan};
+pub use record::{Entry, Noted, Run, StopKind, Trigger};
+pub use state::{IllegalStep, RunState};
+pub use steps::HOST_LOST;
+pub use update::{RunUpdate, UpdateKind};

@@ -1,0 +1,94 @@
+//! The states of a run and every step between them.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub enum RunState {
+    PreRun,
+    Pending,
+    ConditionPending,
+    ConditionRunning,
+    ActionPending,
+    ActionRunning,
+    ContainerCreating,
+    Running,
+    Terminating,
+    Retrying,
+    Completed,
+    Failed,
+    Cancelled,
+    Orphaned,
+}
+
+/// A step that no run may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("invalid state transition: {} -> {}", from.name(), to.name())]
+pub struct IllegalStep {
+    pub from: RunState,
+    pub to: RunState,
+}
+
+impl RunState {
+    pub const ALL: [Self; 14] = [
+        Self::PreRun,
+        Self::Pending,
+        Self::ConditionPending,
+        Self::ConditionRunning,
+        Self::ActionPending,
+        Self::ActionRunning,
+        Self::ContainerCreating,
+        Self::Running,
+        Self::Terminating,
+        Self::Retrying,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Orphaned,
+    ];
+
+    /// Every step a run may take. Nothing else in the workspace says so.
+    #[rustfmt::skip]
+    pub const fn next(self) -> &'static [Self] {
+        use RunState::{
+            ActionPending, ActionRunning, Cancelled, Completed, ConditionPending, ConditionRunning, ContainerCreating,
+            Failed, Orphaned, Pending, PreRun, Retrying, Running, Terminating,
+        };
+        match self {
+            PreRun            => &[Pending, Cancelled, Orphaned],
+            Pending           => &[ConditionPending, ContainerCreating, Cancelled, Failed, Orphaned],
+            ConditionPending  => &[ConditionRunning, Cancelled, Failed, Orphaned],
+            ConditionRunning  => &[ActionPending, ContainerCreating, Retrying, Cancelled, Failed, Orphaned],
+            ActionPending     => &[ActionRunning, Cancelled, Failed, Orphaned],
+            ActionRunning     => &[ContainerCreating, Completed, Retrying, Cancelled, Failed, Orphaned],
+            ContainerCreating => &[Running, Terminating, Cancelled, Failed, Orphaned],
+            Running           => &[Terminating, Cancelled, Failed, Orphaned],
+            Terminating       => &[Completed, Failed, Retrying, Cancelled, Orphaned],
+            Retrying          => &[Pending, Failed, Cancelled, Orphaned],
+            Completed | Failed | Cancelled | Orphaned => &[],
+        }
+    }
+
+    pub const fn is_final(self) -> bool {
+        self.next().is_empty()
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PreRun => "PreRun",
+            Self::Pending => "Pending",
+            Self::ConditionPending => "ConditionPending",
+            Self::ConditionRunning => "ConditionRunning",
+            Self::ActionPending => "ActionPending",
+            Self::ActionRunning => "ActionRunning",
+            Self::ContainerCreating => "ContainerCreating",
+            Self::Running => "Running",
+            Self::Terminating => "Terminating",
+            Self::Retrying => "Retrying",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Cancelled => "Cancelled",
+            Self::Orphaned => "Orphaned",
+        }
+    }
+}

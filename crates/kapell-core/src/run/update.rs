@@ -1,0 +1,53 @@
+//! What is stored of a run as it goes on.
+
+use serde::{Deserialize, Serialize};
+
+use super::metrics::RunMetrics;
+use super::record::Entry;
+use super::state::RunState;
+use crate::seams::Timestamp;
+
+/// A change of a run that must not be lost. Its id is made of run, attempt and kind, so that the same one is stored once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunUpdate {
+    pub kind: UpdateKind,
+    pub attempt: u32,
+    pub at: Timestamp,
+    pub state: RunState,
+    pub previous_state: RunState,
+    pub revision: u64,
+    pub started_at: Option<Timestamp>,
+    pub retry_at: Option<Timestamp>,
+    pub completed_at: Option<Timestamp>,
+    pub exit_code: Option<i32>,
+    pub reason: String,
+    pub skipped: bool,
+    /// What is new in its timeline.
+    pub timeline: Vec<Entry>,
+    pub metrics: Option<Box<RunMetrics>>,
+}
+
+/// Which updates there are: nothing else of a run is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateKind {
+    /// The work of an attempt is about to be launched: stored before it is.
+    Intent,
+    /// The work runs.
+    Started,
+    /// An attempt failed and another one will be made.
+    Retry,
+    /// A final state.
+    Ended,
+}
+
+impl UpdateKind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Intent => "intent",
+            Self::Started => "started",
+            Self::Retry => "retry",
+            Self::Ended => "ended",
+        }
+    }
+}
