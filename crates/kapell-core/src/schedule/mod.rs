@@ -1,5 +1,24 @@
 //! When something is due: lines of cron, time zones, clock changes, calendars.
 
+pub mod crontab;
+pub mod index;
+
+mod calendar;
+mod civil;
+mod cron;
+mod days;
+mod fault;
+mod field;
+mod line;
+mod lines;
+mod spread;
+#[cfg(test)]
+mod tests;
+mod zone;
+
+pub use fault::{Fault, Place};
+pub use lines::Schedule;
+
 use crate::seams::Timestamp;
 
 /// A moment of a schedule.
