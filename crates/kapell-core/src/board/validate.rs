@@ -89,6 +89,13 @@ pub fn secret_name(name: &SecretName) -> Vec<String> {
     found.texts
 }
 
+/// Everything that is wrong with the variables of a program.
+pub(crate) fn variables(field: &str, env: &[Variable]) -> Vec<String> {
+    let mut found = Problems::default();
+    found.env(field, env);
+    found.texts
+}
+
 /// Everything that is wrong with the name of a root file system.
 pub fn rootfs(rootfs: &str) -> Vec<String> {
     let mut found = Problems::default();
@@ -213,12 +220,12 @@ impl Problems {
 }
 
 /// How many bytes it takes in a record; what cannot be written takes too many.
-fn written(value: &impl serde::Serialize) -> usize {
+pub(crate) fn written(value: &impl serde::Serialize) -> usize {
     serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len())
 }
 
 /// A text as a message shows it: short, and with nothing that could garble a terminal.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     const MOST: usize = 60;
     let shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
     let more = if text.chars().nth(MOST).is_some() { "…" } else { "" };

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::length::Length;
-use crate::board::{Domain, GroupName, JobId, TaskDefinition, Variable};
+use super::task::TaskPayload;
+use crate::board::{Domain, GroupName, JobId, Variable};
 
 /// A job as it is applied. What is not said has the value that `default` gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +97,28 @@ pub enum Overlap {
     TerminateOther,
 }
 
+impl Overlap {
+    pub const ALL: [Self; 6] = [
+        Self::Allow,
+        Self::Skip,
+        Self::Queue,
+        Self::QueueOne,
+        Self::CancelOther,
+        Self::TerminateOther,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Skip => "skip",
+            Self::Queue => "queue",
+            Self::QueueOne => "queue_one",
+            Self::CancelOther => "cancel_other",
+            Self::TerminateOther => "terminate_other",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
@@ -129,6 +152,18 @@ pub enum CatchUpPolicy {
     #[default]
     Last,
     All,
+}
+
+impl CatchUpPolicy {
+    pub const ALL: [Self; 3] = [Self::None, Self::Last, Self::All];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Last => "last",
+            Self::All => "all",
+        }
+    }
 }
 
 /// Days, by the time zone of the job, on which nothing is scheduled.
@@ -168,11 +203,6 @@ impl JobDefinition {
     }
 }
 
-/// A task without what only its run knows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TaskPayload(pub TaskDefinition);
-
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
@@ -194,7 +224,7 @@ pub struct Command {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkflowPayload {
-    /// A file on the host, or else the workflow itself in `text`; `kapell job apply` puts in the text of the file.
+    /// A file on the host, or else the workflow itself in `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -316,7 +346,7 @@ const fn five_minutes() -> Length {
     Length::new(Duration::from_secs(300))
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

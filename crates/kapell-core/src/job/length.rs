@@ -13,8 +13,18 @@ use crate::workflow::parse_duration;
 pub struct Length(Duration);
 
 impl Length {
+    /// The longest: a hundred years, which is the longest that can be written.
+    pub const MAX: Self = Self(Duration::from_secs(3_155_760_000));
+
+    /// To the nearest millisecond, and not longer than the longest.
     pub const fn new(duration: Duration) -> Self {
-        Self(duration)
+        if duration.as_secs() >= Self::MAX.0.as_secs() {
+            return Self::MAX;
+        }
+        let (millis, nanos) =
+            (duration.subsec_millis() as u64, duration.subsec_nanos() % 1_000_000);
+        let up = if nanos >= 500_000 { 1 } else { 0 };
+        Self(Duration::from_millis(duration.as_secs() * 1_000 + millis + up))
     }
 
     pub const fn get(self) -> Duration {
@@ -56,7 +66,9 @@ impl<'de> Deserialize<'de> for Length {
             Written::Seconds(seconds) => seconds.to_string(),
             Written::Text(text) => text,
         };
-        let length = parse_duration(&text);
-        length.map(Self).ok_or_else(|| D::Error::custom(format!("`{text}` is no duration: write it as `90s` or `1h30m`")))
+        let length = parse_duration(&text).map(Self::new);
+        length.ok_or_else(|| {
+            D::Error::custom(format!("`{text}` is not a duration: write it as `90s` or `1h30m`"))
+        })
     }
 }

@@ -64,15 +64,28 @@ pub struct Passed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "reason")]
 pub enum PassReason {
-    Suspended { note: String },
-    Paused { note: String },
-    Excluded { calendar: String },
+    Suspended {
+        note: String,
+    },
+    Paused {
+        note: String,
+    },
+    Excluded {
+        calendar: String,
+    },
     /// Nobody could run it in time, and `catch_up` does not make up for it.
-    NotCaughtUp { policy: String },
+    NotCaughtUp {
+        policy: String,
+    },
     /// Older than the window of `catch_up`.
-    TooOld { window_ms: u64 },
+    TooOld {
+        window_ms: u64,
+    },
     /// Later than `starting_deadline` allows.
-    DeadlineMissed { late_ms: u64, deadline_ms: u64 },
+    DeadlineMissed {
+        late_ms: u64,
+        deadline_ms: u64,
+    },
     /// `skipNextInstance`
     SkippedByAction,
     /// A moment that a clock change maps to the instant of another.

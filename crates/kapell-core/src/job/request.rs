@@ -11,24 +11,56 @@ use crate::seams::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobRequest {
     /// Makes a job or changes it; the same again changes nothing. A new job begins now: earlier moments are not missed.
-    Apply { definition: Box<JobDefinition> },
+    Apply {
+        definition: Box<JobDefinition>,
+    },
     /// Nothing more is scheduled; runs that wait for their time are cancelled, others too with `cancel_runs`. The job is gone
     /// once its last run has ended.
-    Remove { job_id: JobId, cancel_runs: bool },
-    Pause { job_id: JobId, cause: PauseCause, note: String },
-    Resume { job_id: JobId },
+    Remove {
+        job_id: JobId,
+        cancel_runs: bool,
+    },
+    Pause {
+        job_id: JobId,
+        cause: PauseCause,
+        note: String,
+    },
+    Resume {
+        job_id: JobId,
+    },
     /// The moments after `from`, which must be where the job stands, up to `to`: each is a run or came to nothing.
-    Advance { job_id: JobId, from: Timestamp, to: Timestamp, runs: Vec<NewRun>, passed: Vec<Passed> },
+    Advance {
+        job_id: JobId,
+        from: Timestamp,
+        to: Timestamp,
+        runs: Vec<NewRun>,
+        passed: Vec<Passed>,
+    },
     /// One run more: by a person, a backfill, an action or as another try of an ended run. An id that is there is refused.
-    Trigger { job_id: JobId, run: NewRun },
+    Trigger {
+        job_id: JobId,
+        run: NewRun,
+    },
     /// What became of a run. One that has ended stays as it is; an update that was stored before changes nothing.
-    Update { run_id: RunId, update: Box<RunUpdate> },
+    Update {
+        run_id: RunId,
+        update: Box<RunUpdate>,
+    },
     /// Somebody wants a run to end: noted, so that whoever leads next knows it.
-    Cancel { run_id: RunId, kind: StopKind, why: String },
+    Cancel {
+        run_id: RunId,
+        kind: StopKind,
+        why: String,
+    },
     /// `skipNextInstance`
-    SkipNext { job_id: JobId, count: u32 },
+    SkipNext {
+        job_id: JobId,
+        count: u32,
+    },
     /// Ended runs that the history does not keep.
-    Forget { run_ids: Vec<RunId> },
+    Forget {
+        run_ids: Vec<RunId>,
+    },
 }
 
 /// A run to be made.

@@ -1,5 +1,8 @@
 //! Files that say what is desired: many documents, each of a kind, or everything that is wrong with them.
 
+mod job;
+mod json;
+mod plain;
 mod shape;
 
 #[cfg(test)]
@@ -8,6 +11,7 @@ mod tests;
 use serde_json::Value as Json;
 
 use crate::board::{DesiredLrp, TaskDefinition, validate};
+use crate::job::JobDefinition;
 use crate::source::{Problem, Span};
 use crate::workflow::load::not_text;
 use crate::workflow::reader::Reader;
@@ -24,6 +28,7 @@ pub enum Document {
     },
     /// Its guid is empty where the file has none.
     Task(Box<TaskDefinition>),
+    Job(Box<JobDefinition>),
 }
 
 /// A document and where it stands: its guid, if it has one.
@@ -48,7 +53,8 @@ const KINDS: [(&str, Kind); 4] =
 pub fn read(bytes: &[u8]) -> Result<Vec<Placed>, Vec<Problem>> {
     let text =
         std::str::from_utf8(bytes).map_err(|error| vec![not_text(bytes, error.valid_up_to())])?;
-    let nodes = yaml::parse(text).map_err(|problem| vec![problem])?;
+    let text = json::as_yaml(text);
+    let nodes = yaml::parse(&text).map_err(|problem| vec![problem])?;
     let mut reader = Reader::default();
     let mut documents = Vec::new();
     // Nothing between two `---` is nothing.
@@ -58,14 +64,34 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Placed>, Vec<Problem>> {
     let is_empty = nodes.iter().all(Node::is_null);
     if is_empty {
         let problem = Problem::error(Span::START, "the file holds nothing to apply");
-        reader.report(problem.help("write a document with `kind: lrp` or `kind: task`"));
+        reader
+            .report(problem.help("write a document with `kind: job`, `kind: lrp` or `kind: task`"));
     }
-    if reader.problems.is_empty() {
-        return Ok(documents);
-    }
+    let problems = all_told(reader);
+    if problems.is_empty() { Ok(documents) } else { Err(problems) }
+}
+
+/// Reads the job of a request, in any form that a file may have it. If anything is wrong, all of it is told.
+pub fn read_job(json: &[u8]) -> Result<JobDefinition, Vec<Problem>> {
+    let text =
+        std::str::from_utf8(json).map_err(|error| vec![not_text(json, error.valid_up_to())])?;
+    let text = json::as_yaml(text);
+    let nodes = yaml::parse(&text).map_err(|problem| vec![problem])?;
+    let mut nodes = nodes.iter().filter(|node| !node.is_null());
+    let (Some(node), None) = (nodes.next(), nodes.next()) else {
+        return Err(vec![Problem::error(Span::START, "the request must hold one job")]);
+    };
+    let mut reader = Reader::default();
+    let read = job::read(&mut reader, node);
+    let problems = all_told(reader);
+    read.filter(|_| problems.is_empty()).map(|(job, _)| *job).ok_or(problems)
+}
+
+/// Every problem, in the order of the file.
+fn all_told(mut reader: Reader) -> Vec<Problem> {
     reader.problems.sort_by_key(|problem| problem.span);
     reader.problems.extend(Problem::more(reader.errors_left_out, reader.warnings_left_out));
-    Err(reader.problems)
+    reader.problems
 }
 
 /// Everything that is wrong with a request to desire a process, each with its place.
@@ -80,28 +106,23 @@ pub fn faults_of_task(json: &[u8]) -> Vec<Problem> {
 
 /// JSON is YAML as well, so one reader is enough. None are found where it is not.
 fn faults(json: &[u8], read: impl Fn(&mut Reader, &Node<'_>)) -> Vec<Problem> {
-    let Ok(nodes) =
-        std::str::from_utf8(json).map_err(drop).and_then(|text| yaml::parse(text).map_err(drop))
-    else {
-        return Vec::new();
-    };
+    let Ok(text) = std::str::from_utf8(json) else { return Vec::new() };
+    let text = json::as_yaml(text);
+    let Ok(nodes) = yaml::parse(&text) else { return Vec::new() };
     let mut reader = Reader::default();
     for node in nodes.iter().filter(|node| !node.is_null()) {
         read(&mut reader, node);
     }
-    reader.problems.sort_by_key(|problem| problem.span);
-    reader.problems.extend(Problem::more(reader.errors_left_out, reader.warnings_left_out));
-    reader.problems
+    all_told(reader)
 }
 
 fn read_document(reader: &mut Reader, node: &Node<'_>) -> Option<Placed> {
     match kind_of(reader, node)? {
         (Kind::Lrp, _) => read_lrp(reader, node),
         (Kind::Task, _) => read_task(reader, node),
-        (Kind::Job, span) => {
-            let problem = Problem::error(span, "jobs cannot be applied yet");
-            reader.report(problem.help("this version applies `lrp` and `task`"));
-            None
+        (Kind::Job, _) => {
+            let (job, span) = job::read(reader, node)?;
+            Some(Placed { document: Document::Job(job), span })
         }
         (Kind::Workflow, span) => {
             let problem = Problem::error(span, "workflows cannot be applied yet");
@@ -125,13 +146,18 @@ fn kind_of(reader: &mut Reader, node: &Node<'_>) -> Option<(Kind, Span)> {
     if let Some(kind) = find("kind") {
         return reader.choice(kind, "kind", &KINDS).map(|found| (found, kind.span));
     }
-    let guessed =
-        [("process_guid", Kind::Lrp), ("task_guid", Kind::Task), ("steps", Kind::Workflow)]
-            .into_iter()
-            .find_map(|(key, kind)| find(key).map(|value| (kind, value.span)));
+    let guessed = [
+        ("process_guid", Kind::Lrp),
+        ("task_guid", Kind::Task),
+        ("job_id", Kind::Job),
+        ("schedule", Kind::Job),
+        ("steps", Kind::Workflow),
+    ]
+    .into_iter()
+    .find_map(|(key, kind)| find(key).map(|value| (kind, value.span)));
     if guessed.is_none() {
         let problem = Problem::error(node.span, "the document does not say what it is");
-        reader.report(problem.help("add `kind: lrp` or `kind: task`"));
+        reader.report(problem.help("add `kind: job`, `kind: lrp` or `kind: task`"));
     }
     guessed
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Map, Value as Json};
+
+use super::plain::plain;
 
 use crate::source::{Problem, Span};
-use crate::workflow::reader::Reader;
-use crate::yaml::{Node, Scalar, Value};
+use crate::workflow::reader::{Fields, Reader};
+use crate::yaml::{Node, Value};
 
 pub(super) const LRP: &[&str] = &[
     "kind",
@@ -57,7 +59,7 @@ pub(super) const TASK: &[&str] = &[
     "annotation",
 ];
 
-type Keys = &'static [&'static str];
+pub(super) type Keys = &'static [&'static str];
 
 /// The actions: name, keys, and those of them that must be there.
 const ACTIONS: [(&str, Keys, Keys); 9] = [
@@ -158,8 +160,8 @@ fn stand_in(key: &str) -> Json {
 /// Makes JSON of a document, and remembers where each field stands.
 #[derive(Debug)]
 pub(super) struct Builder<'r> {
-    reader: &'r mut Reader,
-    spans: BTreeMap<String, Span>,
+    pub(super) reader: &'r mut Reader,
+    pub(super) spans: BTreeMap<String, Span>,
     before: usize,
 }
 
@@ -170,7 +172,7 @@ impl<'r> Builder<'r> {
     }
 
     /// How many problems there are so far.
-    fn told(&self) -> usize {
+    pub(super) fn told(&self) -> usize {
         self.reader.problems.len() + self.reader.errors_left_out
     }
 
@@ -202,11 +204,18 @@ impl<'r> Builder<'r> {
         path: &str,
     ) -> Option<Json> {
         let fields = self.reader.fields(node, what, keys)?;
-        for key in needed.iter().filter(|key| fields.get(key).is_none()) {
-            let span = fields.key_span(key).unwrap_or(node.span);
-            let problem = Problem::error(span, format!("{what} has no `{key}`"));
-            self.reader.report(problem.help(format!("add `{key}: …`")));
-        }
+        Some(self.object_of(&fields, what, keys, needed, path))
+    }
+
+    pub(super) fn object_of(
+        &mut self,
+        fields: &Fields<'_, '_>,
+        what: &str,
+        keys: Keys,
+        needed: Keys,
+        path: &str,
+    ) -> Json {
+        self.need(fields, what, needed);
         let mut object = Map::new();
         for key in keys {
             let Some(value) = fields.get(key) else { continue };
@@ -219,7 +228,16 @@ impl<'r> Builder<'r> {
         for key in needed {
             object.entry(*key).or_insert_with(|| stand_in(key));
         }
-        Some(Json::Object(object))
+        Json::Object(object)
+    }
+
+    /// Tells of keys that must be there and are not.
+    pub(super) fn need(&mut self, fields: &Fields<'_, '_>, what: &str, needed: Keys) {
+        for key in needed.iter().filter(|key| fields.get(key).is_none()) {
+            let span = fields.key_span(key).unwrap_or(fields.span);
+            let problem = Problem::error(span, format!("{what} has no `{key}`"));
+            self.reader.report(problem.help(format!("add `{key}: …`")));
+        }
     }
 
     fn value(&mut self, node: &Node<'_>, key: &str, path: &str) -> Option<Json> {
@@ -257,7 +275,7 @@ impl<'r> Builder<'r> {
         self.reader.whole(node, "a port", 1..=65_535).map(Json::from)
     }
 
-    fn list(
+    pub(super) fn list(
         &mut self,
         node: &Node<'_>,
         what: &str,
@@ -270,8 +288,9 @@ impl<'r> Builder<'r> {
             return None;
         };
         let mut list = Vec::with_capacity(items.len());
-        for (at, item) in items.iter().enumerate() {
-            let path = format!("{path}[{at}]");
+        for item in items {
+            // By its place among those that are kept: so are they counted when they are judged.
+            let path = format!("{path}[{}]", list.len());
             self.spans.insert(path.clone(), item.span);
             list.extend(each(self, item, &path));
         }
@@ -279,7 +298,7 @@ impl<'r> Builder<'r> {
     }
 
     /// `{name, value}` or `{name, secret}` items, as in requests, or `NAME: value` and `NAME: {secret: name}` lines.
-    fn env(&mut self, node: &Node<'_>, path: &str) -> Option<Json> {
+    pub(super) fn env(&mut self, node: &Node<'_>, path: &str) -> Option<Json> {
         let entries = match &node.value {
             Value::List(_) => {
                 return self.list(node, "`env`", path, |this, item, path| {
@@ -358,43 +377,4 @@ impl<'r> Builder<'r> {
             path = &path[..end];
         }
     }
-}
-
-/// A value as YAML means it.
-fn plain(node: &Node<'_>) -> Json {
-    match &node.value {
-        Value::Scalar(scalar) => plain_scalar(scalar),
-        Value::List(items) => items.iter().map(plain).collect(),
-        Value::Map(entries) => {
-            let key = |key: &Node<'_>| match key.scalar() {
-                Some(scalar) => scalar.text.clone().into_owned(),
-                None => plain(key).to_string(),
-            };
-            entries.iter().map(|(name, value)| (key(name), plain(value))).collect()
-        }
-    }
-}
-
-fn plain_scalar(scalar: &Scalar<'_>) -> Json {
-    let text = &*scalar.text;
-    if scalar.is_null() {
-        return Json::Null;
-    }
-    if !scalar.plain {
-        return text.into();
-    }
-    match text {
-        "true" | "True" | "TRUE" => return true.into(),
-        "false" | "False" | "FALSE" => return false.into(),
-        _ => {}
-    }
-    let looks_like_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-    if let Ok(number) = text.parse::<i64>() {
-        return number.into();
-    }
-    if let Ok(number) = text.parse::<u64>() {
-        return number.into();
-    }
-    let float = text.parse::<f64>().ok().filter(|_| looks_like_number).and_then(Number::from_f64);
-    float.map_or_else(|| text.into(), Json::Number)
 }

@@ -137,9 +137,10 @@ a: b
         "19:1: the task has no `domain` (add `domain: …`)",
         "20:9: an action must be a mapping, not a single value (write `key: value` lines; keys are run, download, upload, timeout, try, parallel, serial, codependent, emit_progress)",
         "22:7: kind cannot be `lpr` (write one of lrp, task, job, workflow)",
-        "24:7: jobs cannot be applied yet (this version applies `lrp` and `task`)",
+        "24:1: the job has no `job_id` (add `job_id: …`)",
+        "24:1: the job does nothing (add one of `command`, `task` and `workflow`)",
         "26:1: a document must be a mapping, not a list (begin with `kind: lrp`)",
-        "28:1: the document does not say what it is (add `kind: lrp` or `kind: task`)",
+        "28:1: the document does not say what it is (add `kind: job`, `kind: lrp` or `kind: task`)",
     ];
     assert_eq!(problems(text), want);
 }
@@ -171,7 +172,7 @@ fn files_that_are_none_are_told_so() {
     assert_eq!(
         problems("# nothing\n"),
         [
-            "1:1: the file holds nothing to apply (write a document with `kind: lrp` or `kind: task`)"
+            "1:1: the file holds nothing to apply (write a document with `kind: job`, `kind: lrp` or `kind: task`)"
         ]
     );
     assert!(problems("a: [\n")[0].contains("invalid YAML"));
@@ -186,7 +187,7 @@ fn files_that_are_none_are_told_so() {
 fn differences_are_named_but_not_those_of_the_board() {
     let read_one = |text: &str| match read(text.as_bytes()).unwrap().remove(0).document {
         Document::Lrp { lrp, .. } => lrp,
-        Document::Task(_) => panic!("a task"),
+        Document::Task(_) | Document::Job(_) => panic!("no lrp"),
     };
     let one = read_one("{process_guid: a, domain: d, action: {run: {path: x}}}");
     let mut other =
@@ -268,4 +269,16 @@ action: {upload: {from: /x, to: x}}
         "22:33: action.upload.to: must be a URL such as `https://host/path`, not `x`",
     ];
     assert_eq!(problems(text), want);
+}
+
+#[test]
+fn a_fault_is_told_at_its_item_even_behind_one_that_cannot_be_read() {
+    let text = "{kind: task, domain: d, action: {run: {path: x, args: [[a], \"\\0\"]}}}";
+    assert_eq!(
+        problems(text),
+        [
+            "1:56: `args` must be text, not a list (write one value, quoted if it is long)",
+            "1:61: action.run.args[0]: must not contain a NUL byte",
+        ]
+    );
 }

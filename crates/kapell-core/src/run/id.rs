@@ -65,6 +65,7 @@ impl Serialize for RunId {
 impl<'de> Deserialize<'de> for RunId {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
-        Self::parse(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not the id of a run")))
+        Self::parse(&text)
+            .ok_or_else(|| D::Error::custom(format!("`{text}` is not the id of a run")))
     }
 }

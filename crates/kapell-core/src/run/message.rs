@@ -13,27 +13,47 @@ pub enum Happened {
     /// The scheduler has a place for it: no other run is in its way, or no longer.
     Admitted,
     /// It waits for its turn.
-    Queued { why: String },
+    Queued {
+        why: String,
+    },
     /// The scheduler has no place for it: it ends without having done anything.
-    TurnedAway { why: String },
+    TurnedAway {
+        why: String,
+    },
     /// All constraints were looked at, and nothing was done about it yet.
     Checked(Checked),
     /// The lists of actions have been gone through.
     ActionsDone(ActionsDone),
     /// An update is on disk.
-    Stored { kind: UpdateKind, attempt: u32 },
+    Stored {
+        kind: UpdateKind,
+        attempt: u32,
+    },
     /// The backend took the work, or had taken it before.
     Launched,
-    LaunchFailed { why: String },
+    LaunchFailed {
+        why: String,
+    },
     /// The work runs.
-    Started { attempt: u32, at: Timestamp },
+    Started {
+        attempt: u32,
+        at: Timestamp,
+    },
     /// The work is over, by itself or because it was stopped.
-    Ended { attempt: u32, work: WorkEnd },
+    Ended {
+        attempt: u32,
+        work: WorkEnd,
+    },
     /// Nothing is left of the work in its backend; or what could not be ended is named.
-    Stopped { left: Option<String> },
+    Stopped {
+        left: Option<String>,
+    },
     /// Post-execution constraints were looked at and their actions have been taken.
     PostChecked(ActionsDone),
-    Cancel { kind: StopKind, why: String },
+    Cancel {
+        kind: StopKind,
+        why: String,
+    },
     /// What a new leader finds out about the work of the attempt whose intent is stored.
     Found(Evidence),
     /// The scheduler has not heard from it for too long.
@@ -84,9 +104,13 @@ pub enum Evidence {
     /// It was never launched, for certain.
     Absent,
     /// Whether it was launched, or what became of it, cannot be said.
-    Unknown { why: String },
+    Unknown {
+        why: String,
+    },
     Launched,
-    Running { since: Timestamp },
+    Running {
+        since: Timestamp,
+    },
     Ended(WorkEnd),
 }
 

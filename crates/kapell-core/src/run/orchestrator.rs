@@ -40,7 +40,9 @@ pub(super) enum Waits {
     /// The work to be gone; then it goes on as said.
     Gone(After),
     /// The end of the run on disk; work of this attempt is then to be ended, if there may be any.
-    Disk { leftover: bool },
+    Disk {
+        leftover: bool,
+    },
     Leftover,
     Nothing,
 }
@@ -48,11 +50,17 @@ pub(super) enum Waits {
 /// What follows when the work is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum After {
-    Cancelled { why: String },
+    Cancelled {
+        why: String,
+    },
     /// It did not start in time.
-    Unstarted { why: String },
+    Unstarted {
+        why: String,
+    },
     /// It ran too long.
-    Overran { why: String },
+    Overran {
+        why: String,
+    },
 }
 
 /// One run under way.
@@ -154,7 +162,9 @@ impl Orchestrator {
             | RunState::Running
             | RunState::Terminating
             | RunState::Retrying => true,
-            RunState::Completed | RunState::Failed | RunState::Cancelled | RunState::Orphaned => false,
+            RunState::Completed | RunState::Failed | RunState::Cancelled | RunState::Orphaned => {
+                false
+            }
         }
     }
 
@@ -240,7 +250,12 @@ impl Orchestrator {
     }
 
     /// The only way to change the state.
-    pub(super) fn advance(&mut self, to: RunState, why: &str, at: Timestamp) -> Result<(), IllegalStep> {
+    pub(super) fn advance(
+        &mut self,
+        to: RunState,
+        why: &str,
+        at: Timestamp,
+    ) -> Result<(), IllegalStep> {
         if !self.state.next().contains(&to) {
             return Err(IllegalStep { from: self.state, to });
         }

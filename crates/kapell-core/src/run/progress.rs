@@ -110,7 +110,13 @@ impl Progress {
         self.phase = (phase, at);
     }
 
-    pub(super) fn figures(&self, at: Timestamp, attempt: u32, max_retries: u32, state: RunState) -> RunMetrics {
+    pub(super) fn figures(
+        &self,
+        at: Timestamp,
+        attempt: u32,
+        max_retries: u32,
+        state: RunState,
+    ) -> RunMetrics {
         RunMetrics {
             total_ms: u64::try_from(at.since(self.created_at).as_millis()).unwrap_or(u64::MAX),
             retry_attempt: attempt,

@@ -71,10 +71,19 @@ pub enum Trigger {
     Schedule,
     /// A moment that was missed and is made up for.
     CatchUp,
-    Manual { who: String },
-    Backfill { who: String },
-    Retry { of: RunId, who: String },
-    Action { of: RunId },
+    Manual {
+        who: String,
+    },
+    Backfill {
+        who: String,
+    },
+    Retry {
+        of: RunId,
+        who: String,
+    },
+    Action {
+        of: RunId,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,17 +107,41 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "noted")]
 pub enum Noted {
-    State { to: RunState, why: String },
+    State {
+        to: RunState,
+        why: String,
+    },
     /// Another revision of its job reached it while it waited for its time.
-    Revision { revision: u64 },
-    Waits { why: String },
-    Constraint { name: String, met: bool, message: String },
-    ConstraintError { name: String, message: String },
-    Action { name: String, ok: bool, message: String },
-    Adopted { evidence: String },
-    Cancel { why: String },
+    Revision {
+        revision: u64,
+    },
+    Waits {
+        why: String,
+    },
+    Constraint {
+        name: String,
+        met: bool,
+        message: String,
+    },
+    ConstraintError {
+        name: String,
+        message: String,
+    },
+    Action {
+        name: String,
+        ok: bool,
+        message: String,
+    },
+    Adopted {
+        evidence: String,
+    },
+    Cancel {
+        why: String,
+    },
     /// Said to it after it had ended, or a step that it may not take.
-    Ignored { what: String },
+    Ignored {
+        what: String,
+    },
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]

@@ -22,9 +22,13 @@ impl Orchestrator {
     pub(super) fn rang(&mut self, timer: Timer, now: Timestamp) -> Vec<Ask> {
         match timer {
             Timer::Due if self.state == RunState::PreRun => self.due("its time has come", now),
-            Timer::Retry if self.state == RunState::Retrying => self.due("the next attempt is due", now),
+            Timer::Retry if self.state == RunState::Retrying => {
+                self.due("the next attempt is due", now)
+            }
             Timer::Deadline if self.waits == Waits::Admission => self.too_late(now),
-            Timer::StartTimeout if matches!(self.waits, Waits::Launch | Waits::Start) => self.unstarted(),
+            Timer::StartTimeout if matches!(self.waits, Waits::Launch | Waits::Start) => {
+                self.unstarted()
+            }
             Timer::RunTime if self.waits == Waits::End => self.overran(),
             Timer::Due | Timer::Retry | Timer::Deadline | Timer::StartTimeout | Timer::RunTime => {
                 vec![Ask::Ignored { what: format!("{timer:?}") }]
@@ -57,7 +61,10 @@ impl Orchestrator {
 
     fn too_late(&mut self, now: Timestamp) -> Vec<Ask> {
         let late = now.since(self.scheduled_at).as_secs_f64();
-        self.skip(&format!("{late:.1}s after its moment it is too late to begin (starting_deadline)"), now)
+        self.skip(
+            &format!("{late:.1}s after its moment it is too late to begin (starting_deadline)"),
+            now,
+        )
     }
 
     pub(super) fn queued(&mut self, why: String, now: Timestamp) -> Vec<Ask> {
@@ -150,7 +157,8 @@ impl Orchestrator {
     }
 
     fn start_timer(&self, now: Timestamp) -> Ask {
-        let timeout = self.plan.definition.start_timeout.map_or(START_TIMEOUT, |timeout| timeout.get());
+        let timeout =
+            self.plan.definition.start_timeout.map_or(START_TIMEOUT, |timeout| timeout.get());
         Ask::Ring { timer: Timer::StartTimeout, at: now.after(timeout) }
     }
 
@@ -164,14 +172,19 @@ impl Orchestrator {
     }
 
     fn unstarted(&mut self) -> Vec<Ask> {
-        let timeout = self.plan.definition.start_timeout.map_or(START_TIMEOUT, |timeout| timeout.get());
+        let timeout =
+            self.plan.definition.start_timeout.map_or(START_TIMEOUT, |timeout| timeout.get());
         let why = format!("it did not start within {}s (start_timeout)", timeout.as_secs_f64());
         self.waits = Waits::Gone(After::Unstarted { why });
         vec![Ask::Quiet, Ask::Abandon, Ask::Stop { attempt: self.attempt, kind: StopKind::AtOnce }]
     }
 
     fn overran(&mut self) -> Vec<Ask> {
-        let most = self.plan.definition.max_allowed_run_time.map_or_else(String::new, |most| most.to_string());
+        let most = self
+            .plan
+            .definition
+            .max_allowed_run_time
+            .map_or_else(String::new, |most| most.to_string());
         let why = format!("it ran longer than {most} (maxAllowedRunTime) and was stopped");
         self.waits = Waits::Gone(After::Overran { why });
         vec![Ask::Quiet, Ask::Stop { attempt: self.attempt, kind: StopKind::Graceful }]
@@ -192,7 +205,10 @@ impl Orchestrator {
 
     fn run_timer(&self, started_at: Timestamp) -> Ask {
         let most = self.plan.definition.max_allowed_run_time;
-        most.map_or(Ask::Quiet, |most| Ask::Ring { timer: Timer::RunTime, at: started_at.after(most.get()) })
+        most.map_or(Ask::Quiet, |most| Ask::Ring {
+            timer: Timer::RunTime,
+            at: started_at.after(most.get()),
+        })
     }
 
     pub(super) fn ended(&mut self, attempt: u32, work: WorkEnd, now: Timestamp) -> Vec<Ask> {
@@ -241,7 +257,9 @@ impl Orchestrator {
     }
 
     pub(super) fn post_checked(&mut self, done: ActionsDone, now: Timestamp) -> Vec<Ask> {
-        let Waits::PostCheck(work) = std::mem::replace(&mut self.waits, Waits::Nothing) else { return Vec::new() };
+        let Waits::PostCheck(work) = std::mem::replace(&mut self.waits, Waits::Nothing) else {
+            return Vec::new();
+        };
         self.count(done.counts);
         self.note_all(now, done.notes);
         match done.verdict {
@@ -259,7 +277,8 @@ impl Orchestrator {
     }
 
     pub(super) fn retry_or_fail(&mut self, why: &str, now: Timestamp) -> Vec<Ask> {
-        let retry = self.plan.definition.retry.clone().filter(|retry| self.attempt < retry.max_retries);
+        let retry =
+            self.plan.definition.retry.clone().filter(|retry| self.attempt < retry.max_retries);
         let Some(retry) = retry else { return self.end(RunState::Failed, why, now) };
         let at = now.after(delay(&retry, self.attempt));
         self.step(RunState::Retrying, why, now);
@@ -411,7 +430,8 @@ impl Orchestrator {
         let max_retries = self.plan.definition.retry.as_ref().map_or(0, |retry| retry.max_retries);
         let progress = self.progress_mut();
         let completed_at = state.is_final().then_some(now);
-        let metrics = completed_at.map(|at| Box::new(progress.figures(at, attempt, max_retries, state)));
+        let metrics =
+            completed_at.map(|at| Box::new(progress.figures(at, attempt, max_retries, state)));
         Ask::Store(Box::new(RunUpdate {
             kind,
             attempt,

@@ -30,6 +30,29 @@ const ELSEWHERE: [(&str, &str); 12] = [
 /// How many problems are kept: nobody reads more, and a file can have a million.
 const MAX_PROBLEMS: usize = 200;
 
+/// How the keys of a mapping may be spelt, and what is said to those who write others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spelling {
+    /// The key that a word stands for, of those that are known.
+    pub(crate) key: fn(&str, &[&'static str]) -> Option<&'static str>,
+    /// What would be right instead of a word that is no key.
+    pub(crate) instead: fn(&str, &[&'static str]) -> Option<String>,
+}
+
+impl Spelling {
+    const USUAL: Self = Self { key: usual_key, instead: usual_instead };
+}
+
+fn usual_key(word: &str, known: &[&'static str]) -> Option<&'static str> {
+    let word = ALIASES.iter().find(|(other, _)| *other == word).map_or(word, |(_, ours)| ours);
+    known.iter().find(|&&name| name == word).copied()
+}
+
+fn usual_instead(word: &str, known: &[&'static str]) -> Option<String> {
+    let meant = ELSEWHERE.iter().find(|(other, _)| *other == word).map(|&(_, ours)| ours);
+    meant.filter(|ours| known.contains(ours)).map(|meant| format!("did you mean `{meant}`?"))
+}
+
 /// Collects problems while values are read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
@@ -97,6 +120,17 @@ impl Reader {
         what: &str,
         known: &'static [&'static str],
     ) -> Option<Fields<'n, 'a>> {
+        self.fields_spelt(node, what, known, Spelling::USUAL)
+    }
+
+    /// The same, with keys that may be spelt otherwise.
+    pub(crate) fn fields_spelt<'n, 'a>(
+        &mut self,
+        node: &'n Node<'a>,
+        what: &str,
+        known: &'static [&'static str],
+        spelling: Spelling,
+    ) -> Option<Fields<'n, 'a>> {
         let Value::Map(entries) = &node.value else {
             let found = node.what();
             self.report(
@@ -111,15 +145,11 @@ impl Reader {
                 self.report(Problem::error(key.span, format!("a key of {what} must be a word")));
                 continue;
             };
-            let text =
-                ALIASES.iter().find(|(other, _)| *other == text).map_or(text, |(_, ours)| ours);
-            let Some(&name) = known.iter().find(|&&name| name == text) else {
-                let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == text);
-                let meant = elsewhere.map(|&(_, ours)| ours).filter(|ours| known.contains(ours));
-                let help = match meant.or_else(|| closest(text, known.iter().copied())) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("known keys are {}", known.join(", ")),
-                };
+            let Some(name) = (spelling.key)(text, known) else {
+                let meant = || closest(text, known.iter().copied());
+                let help = (spelling.instead)(text, known)
+                    .or_else(|| meant().map(|meant| format!("did you mean `{meant}`?")))
+                    .unwrap_or_else(|| format!("known keys are {}", known.join(", ")));
                 let message = format!("unknown key `{text}` in {what}");
                 self.report(Problem::error(key.span, message).help(help));
                 continue;

@@ -55,6 +55,8 @@ async fn plan(document: &Document, client: &Client) -> Result<Step, Error> {
             Err(error) if error.is_not_found() => Ok(Step::Create),
             Err(error) => Err(error),
         },
+        // Refused when the files are read.
+        Document::Job(_) => Ok(Step::Refuse { fields: vec!["kind".to_owned()] }),
     }
 }
 
@@ -108,6 +110,7 @@ async fn perform(document: &Document, step: &Step, client: &Client) -> Result<()
         (Document::Task(task), Step::Create | Step::Update { .. }) => {
             client.create_task(task).await.map(drop)
         }
+        (Document::Job(_), Step::Create | Step::Update { .. }) => Ok(()),
     }
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Option<Vec<Document>> {
         }
     };
     find_doubles(&mut sources);
+    find_jobs(&mut sources);
     if let Some(text) = complaints(&sources) {
         say(&text);
         return None;
@@ -127,6 +128,18 @@ pub(crate) fn find_doubles(sources: &mut [Source]) {
     }
 }
 
+/// Jobs can be read and checked, but no host takes them yet.
+pub(crate) fn find_jobs(sources: &mut [Source]) {
+    for source in sources {
+        for placed in &source.documents {
+            if matches!(placed.document, Document::Job(_)) {
+                let problem = Problem::error(placed.span, "jobs cannot be applied yet");
+                source.problems.push(problem.help("this version applies `lrp` and `task`"));
+            }
+        }
+    }
+}
+
 /// Everything that is wrong with all files, as text for people.
 pub(crate) fn complaints(sources: &[Source]) -> Option<String> {
     let colour = Style::of_stderr().colour;
@@ -146,5 +159,6 @@ pub(crate) fn name(document: &Document) -> String {
     match document {
         Document::Lrp { lrp, .. } => format!("lrp/{}", lrp.process_guid),
         Document::Task(task) => format!("task/{}", task.task_guid),
+        Document::Job(job) => format!("job/{}", job.job_id),
     }
 }

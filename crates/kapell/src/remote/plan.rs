@@ -48,6 +48,8 @@ pub(crate) fn wishes(documents: Vec<Document>) -> Wishes {
                 wishes.lrps.push(*lrp);
             }
             Document::Task(task) => wishes.tasks.push(*task),
+            // Refused when the files are read.
+            Document::Job(_) => {}
         }
     }
     wishes
