@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use kapell_core::board::request::Report;
 use kapell_core::board::secrets::Holder;
-use kapell_core::board::{CellId, CellPresence, CellState};
+use kapell_core::board::{CellId, CellPresence, CellState, TaskGuid};
 use kapell_core::seat::Epoch;
 
 use super::call::Call;
 use super::routes::path;
-use super::{Client, Error};
+use super::{Client, Error, Logs};
 use crate::v1::{
-    Cancel, CellRecords, EPOCH, RecordsWanted, ReportAnswer, SecretGiven, Stop, Welcome, Work,
-    WorkAnswer,
+    Cancel, CellRecords, EPOCH, LogQuery, RecordsWanted, ReportAnswer, SecretGiven, Stop, Welcome,
+    Work, WorkAnswer,
 };
 
 /// How long a cell may take to answer its leader.
@@ -73,6 +73,12 @@ impl Client {
 
     pub async fn cell_cancel(&self, epoch: Epoch, cancel: &Cancel) -> Result<(), Error> {
         self.send(&under(epoch, Call::post("/v1/cell/cancel")).json(cancel)).await.map(drop)
+    }
+
+    /// What a task wrote on this cell, as far as it is there now.
+    pub async fn cell_task_logs(&self, epoch: Epoch, task_guid: &TaskGuid) -> Result<Logs, Error> {
+        let path = path(&["cell", "logs", "task", task_guid.as_str()]);
+        self.logs(&path, LogQuery::default(), Some(epoch)).await
     }
 
     pub async fn cell_evacuate(&self, epoch: Epoch) -> Result<(), Error> {

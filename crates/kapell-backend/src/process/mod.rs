@@ -30,6 +30,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use nix::sys::signal::Signal;
@@ -69,6 +70,16 @@ impl ProcessContainers {
         let lock = lock::take(&dir)?;
         let place = Arc::new(Place::open(&dir, containers, &programs)?);
         Ok(Self { place, makers: Semaphore::new(MAKERS), burials: Arc::default(), _lock: lock })
+    }
+
+    /// Ends all of a process now, and waits for that. How it ended stays known.
+    pub async fn kill(&self, guid: &str, process: &str) -> Result<(), Error> {
+        self.place.find(guid)?.find(process)?.kill().await
+    }
+
+    /// When a process was started and when it ended, as far as its files tell.
+    pub fn times(&self, guid: &str, process: &str) -> [Option<SystemTime>; 2] {
+        self.place.home(guid).run(process).times()
     }
 
     pub(crate) fn place(&self) -> &Arc<Place> {

@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::home::{create, gone, read};
 use super::spec_file::Header;
@@ -38,6 +39,11 @@ impl RunHome {
         let path = self.0.join("spec");
         create(&path)?.write_all(spec).map_err(trouble::io("write", &path))?;
         Ok(lock)
+    }
+
+    /// When its shim began, and when that wrote last to where it says how its program ended.
+    pub(crate) fn times(&self) -> [Option<SystemTime>; 2] {
+        ["pid", "exit"].map(|name| self.0.join(name).metadata().and_then(|it| it.modified()).ok())
     }
 
     /// None if it was never done.

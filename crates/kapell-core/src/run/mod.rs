@@ -9,6 +9,7 @@ pub mod record;
 pub mod retry;
 pub mod state;
 mod steps;
+pub mod task_guid;
 pub mod update;
 
 pub use id::RunId;
@@ -18,4 +19,5 @@ pub use orchestrator::{Orchestrator, Plan};
 pub use record::{Entry, Noted, Run, StopKind, Trigger};
 pub use state::{IllegalStep, RunState};
 pub use steps::HOST_LOST;
+pub use task_guid::task_guid;
 pub use update::{RunUpdate, UpdateKind};

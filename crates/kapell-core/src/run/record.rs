@@ -33,6 +33,9 @@ pub struct Run {
     /// From 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
+    /// Where the work of this attempt was to be launched, as its backend calls it: nothing before the first intent.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
     pub created_at: Timestamp,
     /// When the work of this attempt began to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

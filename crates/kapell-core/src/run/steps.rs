@@ -439,6 +439,7 @@ impl Orchestrator {
             state,
             previous_state,
             revision,
+            place: String::new(),
             started_at: progress.started_at,
             retry_at: progress.retry_at.filter(|_| kind == UpdateKind::Retry),
             completed_at,

@@ -16,6 +16,8 @@ pub struct RunUpdate {
     pub state: RunState,
     pub previous_state: RunState,
     pub revision: u64,
+    /// Of an intent: where the work is about to be launched, as its backend calls it. Whoever stores it fills it in.
+    pub place: String,
     pub started_at: Option<Timestamp>,
     pub retry_at: Option<Timestamp>,
     pub completed_at: Option<Timestamp>,

@@ -13,7 +13,7 @@ use super::settings::{CellSettings, OWN_USERS};
 use super::tag::Tag;
 use super::vault::Values;
 
-pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Makes ready what a driver needs to make a container.
 pub(super) fn spec(tag: &Tag, sole: bool, settings: &CellSettings) -> Result<Spec, String> {
@@ -113,14 +113,14 @@ fn about(tag: &Tag, cell_id: &CellId, own_network: bool, env: &mut Environment) 
 
 /// Variables in order; whoever sets one last wins.
 #[derive(Debug, Default)]
-struct Environment {
-    variables: Vec<(String, String)>,
+pub(crate) struct Environment {
+    pub(crate) variables: Vec<(String, String)>,
     /// None of these is among the others.
-    secrets: Vec<(String, Secret)>,
+    pub(crate) secrets: Vec<(String, Secret)>,
 }
 
 impl Environment {
-    fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+    pub(crate) fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let (name, value) = (name.into(), value.into());
         self.secrets.retain(|(set, _)| *set != name);
         match self.variables.iter_mut().find(|(set, _)| *set == name) {
@@ -129,13 +129,13 @@ impl Environment {
         }
     }
 
-    fn hide(&mut self, name: &str, value: Secret) {
+    pub(crate) fn hide(&mut self, name: &str, value: Secret) {
         self.variables.retain(|(set, _)| set != name);
         self.secrets.retain(|(set, _)| set != name);
         self.secrets.push((name.to_owned(), value));
     }
 
-    fn set_default(&mut self, name: &str, value: String) {
+    pub(crate) fn set_default(&mut self, name: &str, value: String) {
         let is_hidden = self.secrets.iter().any(|(set, _)| set == name);
         if !is_hidden && self.variables.iter().all(|(set, _)| set != name) {
             self.variables.push((name.to_owned(), value));
@@ -180,7 +180,7 @@ fn user(asked: Option<&str>, tag: &Tag, settings: &CellSettings) -> Result<User,
 /// The group of those without an account: one of the same number may be somebody's.
 const NOBODY: u32 = 65_534;
 
-fn look_up(asked: &str) -> Result<(u32, u32), String> {
+pub(crate) fn look_up(asked: &str) -> Result<(u32, u32), String> {
     if let Ok(uid) = asked.parse::<u32>() {
         let known = unistd::User::from_uid(uid.into()).ok().flatten();
         return Ok((uid, known.map_or(NOBODY, |user| user.gid.as_raw())));

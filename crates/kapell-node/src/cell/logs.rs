@@ -120,7 +120,7 @@ impl Logs {
 }
 
 /// What each program of a container has written, in the order in which they began.
-fn parts(container: &Path) -> Vec<PathBuf> {
+pub(crate) fn parts(container: &Path) -> Vec<PathBuf> {
     let mut parts: Vec<(Option<SystemTime>, Option<u64>, PathBuf)> = directories(container)
         .into_iter()
         .map(|path| {

@@ -11,7 +11,7 @@ const LONGEST_REASON: usize = 1024;
 const CUT: &str = " (truncated)";
 
 /// What the end of a program means for the recipe that it is part of.
-pub(super) fn of_exit(exit: &Exit) -> Outcome {
+pub(crate) fn of_exit(exit: &Exit) -> Outcome {
     let failed = exit.code != Some(0) || exit.trouble.is_some();
     // As shells tell it.
     let exit_code = exit.code.or_else(|| exit.signal.map(|signal| 128 + signal));
@@ -43,7 +43,7 @@ fn killed_by(signal: i32) -> String {
 }
 
 /// Keeps a reason short enough for a record.
-pub(super) fn cut(mut reason: String) -> String {
+pub(crate) fn cut(mut reason: String) -> String {
     if reason.len() > LONGEST_REASON {
         reason.truncate(reason.floor_char_boundary(LONGEST_REASON - CUT.len()));
         reason.push_str(CUT);

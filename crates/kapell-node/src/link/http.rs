@@ -13,12 +13,14 @@ use kapell_api::v1::{
 };
 use kapell_core::board::request::Report;
 use kapell_core::board::secrets::Holder;
-use kapell_core::board::{CellId, CellPresence, CellState};
+use kapell_core::board::{CellId, CellPresence, CellState, TaskGuid};
 use kapell_core::causes::chain;
+use kapell_core::log::Frame;
 use kapell_core::seat::Epoch;
 
 use super::{BoardLink, CellLink, LinkError};
 use crate::board::{CallbackOutcome, Callbacks};
+use crate::scheduler::cells::TaskLogs;
 
 /// How long a callback may take.
 const CALLBACK: Duration = Duration::from_secs(30);
@@ -191,6 +193,31 @@ impl CellLink for HttpCells {
 
     async fn evacuate(&self, cell: &CellPresence, epoch: Epoch) -> Result<(), LinkError> {
         Ok(self.client(cell)?.cell_evacuate(epoch).await?)
+    }
+}
+
+#[async_trait]
+impl TaskLogs for HttpCells {
+    async fn read(
+        &self,
+        cell: &CellPresence,
+        epoch: Epoch,
+        task_guid: &TaskGuid,
+        take: &mut (dyn FnMut(Frame) -> bool + Send),
+    ) -> Result<(), String> {
+        let client = self.client(cell).map_err(|error| error.to_string())?;
+        let read = client.cell_task_logs(epoch, task_guid).await;
+        let mut logs = match read {
+            // It has nothing of it.
+            Err(error) if error.is_not_found() => return Ok(()),
+            read => read.map_err(|error| chain(&error))?,
+        };
+        while let Some(frame) = logs.next().await.map_err(|error| chain(&error))? {
+            if !take(frame) {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use kapell_core::board::{Domain, SecretName};
 use kapell_core::job::JobDefinition;
 use kapell_core::run::{Evidence, RunId, StopKind, WorkEnd};
 use kapell_core::seams::Timestamp;
+use kapell_core::secret::Secret;
 use tokio::sync::mpsc;
 
 /// One attempt of a run: the name under which a backend knows its work. At most one launch has it, ever.
@@ -37,31 +39,56 @@ pub struct News {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    Started { at: Timestamp },
+    Started {
+        at: Timestamp,
+    },
     /// It was taken, but never ran and never will.
-    Unstartable { why: String },
+    Unstartable {
+        why: String,
+    },
     Ended(WorkEnd),
 }
 
 pub type Newsroom = mpsc::UnboundedSender<News>;
 
-/// A place for work. It starts, watches and ends; it decides nothing. No task a run: whatever it watches it watches together.
+/// A place for work. It starts, watches and ends; it decides nothing. No task a run: whatever it watches it watches
+/// together.
+///
+/// News may come before the answer to the call that they follow: they have a way of their own.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Takes work, or finds that it has taken it before: both are fine, and in both cases news of it follow.
+    /// Where work is launched that is launched now: stored with the intent, and handed back by whoever asks for the
+    /// work. Nothing if it is the same wherever it is asked.
+    fn place(&self) -> String;
+
+    /// Takes work, or finds that it has taken it before: both are fine, and in both cases news of it follow. Who no
+    /// longer waits for the answer has not undone anything.
     async fn launch(&self, work: &Work) -> Result<(), String>;
 
-    /// What is known of an attempt; if it is there, news of it follow.
-    async fn find(&self, attempt: &Attempt) -> Evidence;
+    /// What is known of an attempt that was to be launched at `place`; if it is there, news follow of what this does
+    /// not say.
+    async fn find(&self, attempt: &Attempt, place: &str) -> Evidence;
 
-    /// Ends the work and waits until nothing of it runs. What is not there is ended.
-    async fn stop(&self, attempt: &Attempt, kind: StopKind) -> Result<(), String>;
+    /// Ends the work and waits until nothing of it runs. What is not there is ended, unless it was to be launched
+    /// elsewhere. What is known of it stays known.
+    async fn stop(&self, attempt: &Attempt, place: &str, kind: StopKind) -> Result<(), String>;
 
     /// The outcome of an attempt is stored: what was kept of it besides its log may go.
     async fn release(&self, attempt: &Attempt);
 
     /// All attempts of which something is left.
     async fn known(&self) -> Result<Vec<Attempt>, String>;
+}
+
+/// Opens the secrets that the variables of a command refer to.
+#[async_trait]
+pub trait Secrets: fmt::Debug + Send + Sync {
+    /// All of these, or why one of them is not to be had.
+    async fn open(
+        &self,
+        domain: &Domain,
+        names: &[SecretName],
+    ) -> Result<BTreeMap<SecretName, Secret>, String>;
 }

@@ -20,6 +20,7 @@ mod outputs;
 mod platform;
 mod readme;
 mod resume;
+mod run_workflows;
 mod running;
 mod scripts;
 mod signals;

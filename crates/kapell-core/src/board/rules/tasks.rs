@@ -10,6 +10,7 @@ use crate::board::settings::Settings;
 use crate::board::task::{Task, TaskDefinition, TaskState};
 use crate::board::{reasons, text, validate};
 use crate::planted::Flaw;
+use crate::run::task_guid::PREFIX;
 use crate::seams::Timestamp;
 
 /// What convergence does to a task that waits too long.
@@ -33,12 +34,19 @@ pub(in crate::board) fn kick(task: &Task, now: Timestamp, settings: &Settings) -
         }
         TaskState::Pending => waits.then_some(Kick::Restart),
         TaskState::Running => None,
+        // Its name is given once: were it forgotten before its outcome is stored, it could be launched again.
+        TaskState::Completed if is_work_of_a_run(task) => None,
         TaskState::Completed if expired => Some(Kick::Delete),
         TaskState::Completed => (waits && has_callback(task)).then_some(Kick::Resolve),
         // Demoted it would be deleted at once: otherwise a callback that never works keeps it for ever.
         TaskState::Resolving if waits && expired => Some(Kick::Delete),
         TaskState::Resolving => waits.then_some(Kick::Demote),
     }
+}
+
+/// Whoever leads the run deletes it.
+fn is_work_of_a_run(task: &Task) -> bool {
+    task.guid().as_str().starts_with(PREFIX) && !has_callback(task)
 }
 
 /// How a task ended.

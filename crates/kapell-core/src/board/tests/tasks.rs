@@ -250,6 +250,20 @@ fn a_task_on_a_lost_cell_has_failed() {
 }
 
 #[test]
+fn a_completed_task_that_is_the_work_of_a_run_stays_until_it_is_deleted() {
+    let run = crate::run::RunId::parse("report:1763290800").unwrap();
+    let guid = crate::run::task_guid(&run, 0);
+    let world = with(TaskState::Completed, Some("a"));
+    let mut task = world.task().unwrap().clone();
+    task.definition.task_guid = guid;
+    let settings = Settings::default();
+    let late = task.first_completed_at.unwrap().after(seconds(86_400));
+    assert_eq!(rules::kick(&task, late, &settings), None);
+    task.definition.task_guid = "t".into();
+    assert!(rules::kick(&task, late, &settings).is_some());
+}
+
+#[test]
 fn a_completed_task_goes_after_two_minutes() {
     let mut world = with(TaskState::Completed, Some("a"));
     world.pass(seconds(119));

@@ -1,0 +1,291 @@
+//! Work as tasks on cells: the board has the record, and its name is that of the attempt.
+//!
+//! The board keeps a completed task that is the work of a run until it is released, so a task that is not there was
+//! never created.
+
+mod order;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kapell_core::board::{CellPresence, Refusal, Reply, Request, Task, TaskGuid, TaskState};
+use kapell_core::log::Frame;
+use kapell_core::run::task_guid::PREFIX;
+use kapell_core::run::{Evidence, StopKind, WorkEnd, task_guid};
+use kapell_core::seat::Epoch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::backend::{Attempt, Backend, Newsroom, Work};
+use super::logs::RunLogs;
+use super::teller::{End, Teller};
+use crate::board::{Board, Declined};
+use crate::link::CellLink;
+
+/// Before a board is asked again that has too much to do.
+const AGAIN: Duration = Duration::from_millis(50);
+/// Between two looks whether a cell still has a container.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a cell may take to end a container. A grace time is part of it.
+const GONE: Duration = Duration::from_secs(60);
+/// How long a cell may take to say how it stands.
+const STATE: Duration = Duration::from_secs(5);
+/// How long the log of a task may take to be fetched. A cell that is lost has none to give.
+const LOG: Duration = Duration::from_secs(30);
+
+/// Reads what tasks wrote, from the cells that have it.
+#[async_trait]
+pub trait TaskLogs: fmt::Debug + Send + Sync {
+    /// Hands each frame to `take`, until that says that it is enough. The error says why there is no more.
+    async fn read(
+        &self,
+        cell: &CellPresence,
+        epoch: Epoch,
+        task_guid: &TaskGuid,
+        take: &mut (dyn FnMut(Frame) -> bool + Send),
+    ) -> Result<(), String>;
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct CellsBackend {
+    board: Board,
+    cells: Arc<dyn CellLink>,
+    task_logs: Arc<dyn TaskLogs>,
+    logs: RunLogs,
+    teller: Teller,
+    names: Mutex<BTreeMap<TaskGuid, Attempt>>,
+}
+
+impl CellsBackend {
+    pub fn new(
+        board: Board,
+        cells: Arc<dyn CellLink>,
+        task_logs: Arc<dyn TaskLogs>,
+        logs: RunLogs,
+        newsroom: Newsroom,
+    ) -> Self {
+        let (teller, names) = (Teller::new(newsroom), Mutex::default());
+        Self { board, cells, task_logs, logs, teller, names }
+    }
+
+    fn names(&self) -> MutexGuard<'_, BTreeMap<TaskGuid, Attempt>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something about a task has changed, or may have.
+    pub fn task_changed(&self, guid: &TaskGuid) {
+        let attempt = self.names().get(guid).cloned();
+        if let Some(attempt) = attempt {
+            self.look(&attempt, guid);
+        }
+    }
+
+    fn task(&self, guid: &TaskGuid) -> Option<Task> {
+        self.board.look(guid.as_str(), |records| records.tasks.get(guid).cloned())
+    }
+
+    fn add(&self, attempt: &Attempt, guid: &TaskGuid) {
+        self.names().insert(guid.clone(), attempt.clone());
+        self.teller.add(attempt);
+    }
+
+    fn forget(&self, attempt: &Attempt, guid: &TaskGuid) {
+        self.names().remove(guid);
+        self.teller.forget(attempt);
+    }
+
+    /// Takes in how the task of an attempt stands. One that was never seen has not been created yet.
+    fn look(&self, attempt: &Attempt, guid: &TaskGuid) {
+        let Some(task) = self.task(guid) else { return };
+        match task.state {
+            TaskState::Pending => {}
+            TaskState::Running => self.teller.started(attempt, task.since),
+            TaskState::Completed | TaskState::Resolving => self.teller.ended(attempt, end(&task)),
+        }
+    }
+
+    /// Asks until the board has decided.
+    async fn insist(&self, request: Request) -> Result<Reply, Declined> {
+        loop {
+            match self.board.ask(request.clone()).await {
+                Err(Declined::Busy | Declined::ReadOnly(_) | Declined::Unsettled(_)) => {
+                    sleep(AGAIN).await;
+                }
+                decided @ (Ok(_) | Err(Declined::Refused(_) | Declined::NotLeading)) => {
+                    return decided;
+                }
+            }
+        }
+    }
+
+    /// Waits until the cell of a task has no container of it any more.
+    async fn gone(&self, task: &Task) -> Result<(), String> {
+        let Some(cell_id) = &task.cell_id else { return Ok(()) };
+        let end = Instant::now() + GONE;
+        loop {
+            let trouble = match self.board.cell(cell_id) {
+                None => format!("cell `{cell_id}` is not present"),
+                Some(cell) => {
+                    match timeout(STATE, self.cells.state(&cell, self.board.epoch())).await {
+                        Ok(Ok(state)) if state.tasks.iter().all(|it| it.key != *task.guid()) => {
+                            return Ok(());
+                        }
+                        Ok(Ok(_)) => format!("cell `{cell_id}` still has its container"),
+                        Ok(Err(error)) => format!("cell `{cell_id}` does not say: {error}"),
+                        Err(_) => format!("cell `{cell_id}` does not answer"),
+                    }
+                }
+            };
+            if Instant::now() >= end {
+                return Err(format!("it may still run: {trouble}"));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Copies what the task wrote to where the logs of runs are.
+    async fn keep_log(&self, attempt: &Attempt, task: &Task) -> Result<(), String> {
+        let Some(cell_id) = &task.cell_id else { return Ok(()) };
+        let io = |error| format!("cannot keep the log: {error}");
+        let mut kept = self.logs.fetch(attempt).map_err(io)?;
+        let mut failed = None;
+        let read = match self.board.cell(cell_id) {
+            None => Err(format!("cell `{cell_id}` is not present")),
+            Some(cell) => {
+                let mut take = |frame: Frame| {
+                    kept.take(&frame).unwrap_or_else(|error| {
+                        failed = Some(error);
+                        false
+                    })
+                };
+                let epoch = self.board.epoch();
+                let read = self.task_logs.read(&cell, epoch, task.guid(), &mut take);
+                let silent = |_| Err(format!("cell `{cell_id}` took too long"));
+                timeout(LOG, read).await.unwrap_or_else(silent)
+            }
+        };
+        if let Some(error) = failed {
+            return Err(io(error));
+        }
+        if let Err(why) = read {
+            kept.remark(self.board.now(), &format!("the log is not whole: {why}")).map_err(io)?;
+        }
+        kept.finish().map_err(io)
+    }
+
+    /// Has the board forget the task of an attempt.
+    async fn remove(&self, guid: &TaskGuid) -> Result<(), Declined> {
+        let task_guid = || guid.clone();
+        loop {
+            let Some(task) = self.task(guid) else { return Ok(()) };
+            let request = match task.state {
+                TaskState::Pending | TaskState::Running => {
+                    Request::CancelTask { task_guid: task_guid() }
+                }
+                TaskState::Completed => Request::ResolveTask { task_guid: task_guid() },
+                TaskState::Resolving => Request::DeleteTask { task_guid: task_guid() },
+            };
+            match self.insist(request).await {
+                Ok(_)
+                | Err(Declined::Refused(Refusal::State { .. } | Refusal::NotFound { .. })) => {}
+                Err(declined) => return Err(declined),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for CellsBackend {
+    fn name(&self) -> &'static str {
+        "cells"
+    }
+
+    fn place(&self) -> String {
+        String::new()
+    }
+
+    async fn launch(&self, work: &Work) -> Result<(), String> {
+        let (attempt, definition) = (&work.attempt, order::of(work)?);
+        let guid = definition.task_guid.clone();
+        self.add(attempt, &guid);
+        self.teller.want(attempt);
+        let instance_guid = self.board.draw_instance_guid();
+        let request = Request::CreateTask { definition: Box::new(definition), instance_guid };
+        match self.insist(request).await {
+            // Whatever it is that is there by this name, it is this attempt.
+            Ok(_) | Err(Declined::Refused(Refusal::Exists { .. })) => {
+                self.look(attempt, &guid);
+                Ok(())
+            }
+            Err(declined) => {
+                self.forget(attempt, &guid);
+                Err(declined.to_string())
+            }
+        }
+    }
+
+    async fn find(&self, attempt: &Attempt, _place: &str) -> Evidence {
+        let guid = task_guid(&attempt.run_id, attempt.number);
+        if self.task(&guid).is_none() {
+            return Evidence::Absent;
+        }
+        self.add(attempt, &guid);
+        self.look(attempt, &guid);
+        self.teller.evidence(attempt).unwrap_or(Evidence::Launched)
+    }
+
+    /// A cell gives a task its grace in both cases.
+    async fn stop(&self, attempt: &Attempt, _place: &str, _kind: StopKind) -> Result<(), String> {
+        let guid = task_guid(&attempt.run_id, attempt.number);
+        // Behind a creation that is under way: the board decides in the order in which it is asked.
+        match self.insist(Request::CancelTask { task_guid: guid.clone() }).await {
+            Ok(_) | Err(Declined::Refused(Refusal::State { .. } | Refusal::NotFound { .. })) => {}
+            Err(declined) => return Err(declined.to_string()),
+        }
+        self.look(attempt, &guid);
+        match self.task(&guid) {
+            Some(task) => self.gone(&task).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn release(&self, attempt: &Attempt) {
+        let guid = task_guid(&attempt.run_id, attempt.number);
+        let run = &attempt.run_id;
+        self.forget(attempt, &guid);
+        if let Some(task) = self.task(&guid)
+            && let Err(error) = self.keep_log(attempt, &task).await
+        {
+            tracing::warn!(%run, %error, "the log of a run on a cell is lost");
+        }
+        if let Err(error) = self.remove(&guid).await {
+            tracing::warn!(%run, %error, "the task of a run stays on the board for now");
+        }
+    }
+
+    async fn known(&self) -> Result<Vec<Attempt>, String> {
+        let mut found = Vec::new();
+        self.board.look_at_all(|records| {
+            let ours = |task: &&Task| task.guid().as_str().starts_with(PREFIX);
+            found.extend(records.tasks.values().filter(ours).filter_map(order::attempt));
+        });
+        Ok(found)
+    }
+}
+
+/// How a task ended. One that no cell ever had has not run.
+fn end(task: &Task) -> End {
+    if task.failed && task.cell_id.is_none() {
+        return End::Unstartable { why: task.failure_reason.clone() };
+    }
+    End::Ended(WorkEnd {
+        at: task.first_completed_at.unwrap_or(task.since),
+        exit_code: task.exit_code,
+        failure: task.failed.then(|| task.failure_reason.clone()),
+    })
+}

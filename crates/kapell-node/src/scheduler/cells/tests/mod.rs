@@ -1,0 +1,4 @@
+mod conformance;
+mod logs;
+mod rig;
+mod stops;
