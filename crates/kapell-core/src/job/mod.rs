@@ -1,14 +1,24 @@
 //! Jobs: what is to run when, and what of it is due.
 
+pub mod admit;
+pub mod backfill;
 pub mod definition;
+pub mod due;
+pub mod explain;
 pub mod length;
 pub mod record;
 pub mod request;
+pub(crate) mod rules;
+pub mod simulate;
+pub mod validate;
+
+#[cfg(test)]
+mod tests;
 
 pub use definition::{
-    Calendar, CatchUp, CatchUpPolicy, Command, Group, History, JobDefinition, Overlap, Parameter, Payload, Retry,
-    RetryOn, WorkflowPayload,
+    Calendar, CatchUp, CatchUpPolicy, Command, Group, History, JobDefinition, Overlap, Parameter,
+    Payload, Retry, RetryOn, WorkflowPayload,
 };
 pub use length::Length;
-pub use record::{Job, PassReason, Passed, Pause, PauseCause};
-pub use request::{JobRequest, NewRun};
+pub use record::{Definition, Job, PassReason, Passed, Pause, PauseCause};
+pub use request::{JobRequest, MOST_RUNS, NewRun, SchedulerNews};

@@ -4,31 +4,111 @@ use std::collections::BTreeMap;
 
 use super::definition::JobDefinition;
 use super::record::{Passed, PauseCause};
-use crate::board::JobId;
+use crate::board::{JobId, TaskGuid};
 use crate::run::{RunId, RunUpdate, StopKind, Trigger};
 use crate::seams::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobRequest {
     /// Makes a job or changes it; the same again changes nothing. A new job begins now: earlier moments are not missed.
-    Apply { definition: Box<JobDefinition> },
+    Apply {
+        definition: Box<JobDefinition>,
+    },
     /// Nothing more is scheduled; runs that wait for their time are cancelled, others too with `cancel_runs`. The job is gone
     /// once its last run has ended.
-    Remove { job_id: JobId, cancel_runs: bool },
-    Pause { job_id: JobId, cause: PauseCause, note: String },
-    Resume { job_id: JobId },
+    Remove {
+        job_id: JobId,
+        cancel_runs: bool,
+    },
+    Pause {
+        job_id: JobId,
+        cause: PauseCause,
+        note: String,
+    },
+    Resume {
+        job_id: JobId,
+    },
     /// The moments after `from`, which must be where the job stands, up to `to`: each is a run or came to nothing.
-    Advance { job_id: JobId, from: Timestamp, to: Timestamp, runs: Vec<NewRun>, passed: Vec<Passed> },
+    Advance {
+        job_id: JobId,
+        from: Timestamp,
+        to: Timestamp,
+        runs: Vec<NewRun>,
+        passed: Vec<Passed>,
+    },
     /// One run more: by a person, a backfill, an action or as another try of an ended run. An id that is there is refused.
-    Trigger { job_id: JobId, run: NewRun },
+    Trigger {
+        job_id: JobId,
+        run: NewRun,
+    },
     /// What became of a run. One that has ended stays as it is; an update that was stored before changes nothing.
-    Update { run_id: RunId, update: Box<RunUpdate> },
+    Update {
+        run_id: RunId,
+        update: Box<RunUpdate>,
+    },
     /// Somebody wants a run to end: noted, so that whoever leads next knows it.
-    Cancel { run_id: RunId, kind: StopKind, why: String },
+    Cancel {
+        run_id: RunId,
+        kind: StopKind,
+        why: String,
+    },
     /// `skipNextInstance`
-    SkipNext { job_id: JobId, count: u32 },
-    /// Ended runs that the history does not keep.
-    Forget { run_ids: Vec<RunId> },
+    SkipNext {
+        job_id: JobId,
+        count: u32,
+    },
+    /// Ended runs that the history does not keep; of those that it keeps nothing happens. At most 15.
+    Forget {
+        run_ids: Vec<RunId>,
+    },
+    /// What the board asks itself, and the scheduler where history has an age: runs that the history does not keep are
+    /// forgotten and definitions that nobody needs; of a removed job its runs are cancelled, and it goes with the last.
+    Settle {
+        job_id: JobId,
+    },
+}
+
+/// How many runs one request makes at most: with its job and one record more it stays within what a commit takes.
+pub const MOST_RUNS: usize = 14;
+
+/// What the scheduler is told after a commit. Names only: it looks at the board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SchedulerNews {
+    Applied {
+        job_id: JobId,
+    },
+    /// It is on its way out: nothing more is scheduled.
+    Removed {
+        job_id: JobId,
+    },
+    /// Nothing is left of it.
+    Gone {
+        job_id: JobId,
+    },
+    /// By a person, or after too many failures.
+    Paused {
+        job_id: JobId,
+        cause: PauseCause,
+    },
+    Resumed {
+        job_id: JobId,
+    },
+    /// It has moments to be passed over.
+    Skips {
+        job_id: JobId,
+    },
+    Made {
+        run_id: RunId,
+    },
+    CancelWanted {
+        run_id: RunId,
+        kind: StopKind,
+        why: String,
+    },
+    /// A task of a run has started or is complete.
+    Task {
+        guid: TaskGuid,
+    },
 }
 
 /// A run to be made.
@@ -53,7 +133,8 @@ impl JobRequest {
             | Self::Resume { job_id }
             | Self::Advance { job_id, .. }
             | Self::Trigger { job_id, .. }
-            | Self::SkipNext { job_id, .. } => job_id.as_str(),
+            | Self::SkipNext { job_id, .. }
+            | Self::Settle { job_id } => job_id.as_str(),
             Self::Update { run_id, .. } | Self::Cancel { run_id, .. } => run_id.job(),
             Self::Forget { run_ids } => run_ids.first().map_or("", RunId::job),
         }
