@@ -29,6 +29,7 @@ const PURE_MAY_USE: &[&str] = &[
     "serde_json",
     "strsim",
     "thiserror",
+    "uuid",
     "zeroize",
 ];
 const PURE_TESTS_MAY_USE: &[&str] = &["croner", "proptest"];

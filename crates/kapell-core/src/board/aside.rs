@@ -3,6 +3,7 @@
 use super::desired::DesiredLrp;
 use super::ids::Names;
 use super::record::{ASIDE, Corrupt, Record, RecordKey, shard_of};
+use crate::run::Run;
 
 /// Where something lies that was set aside: behind a prefix of its own, then which commit did it,
 /// so that nothing is ever put in the place of something else, then the key that it had.
@@ -44,9 +45,16 @@ pub fn replacement(key: &[u8], (shard, shards): (u16, u16)) -> Option<Record> {
     let key = RecordKey::decode(key).filter(|key| shard_of(key.partition(), shards) == shard)?;
     match key {
         RecordKey::Desired(guid) => Some(Record::Desired(Box::new(DesiredLrp::forgotten(guid)))),
+        // Its moment is not to be taken for one that nobody dealt with.
+        RecordKey::Run(run) if run.moment().is_some() => {
+            Some(Record::Run(Box::new(Run::unreadable(run))))
+        }
         RecordKey::Instance(_)
         | RecordKey::Evacuating(_)
         | RecordKey::Task(_)
-        | RecordKey::Domain(_) => None,
+        | RecordKey::Domain(_)
+        | RecordKey::Job(_)
+        | RecordKey::Definition(..)
+        | RecordKey::Run(_) => None,
     }
 }

@@ -29,9 +29,9 @@ fn all_of<'a>(
 /// the request that is being decided.
 #[derive(Debug)]
 pub struct Draft<'a> {
-    base: &'a Records,
-    group: &'a BTreeMap<RecordKey, Option<Record>>,
-    own: BTreeMap<RecordKey, Option<Record>>,
+    pub(super) base: &'a Records,
+    pub(super) group: &'a BTreeMap<RecordKey, Option<Record>>,
+    pub(super) own: BTreeMap<RecordKey, Option<Record>>,
     /// The keys of `own`, in the order in which they were changed.
     made: Vec<RecordKey>,
     /// How many records were looked at.
@@ -60,7 +60,12 @@ impl<'a> Draft<'a> {
     pub fn desired(&self, guid: &ProcessGuid) -> Option<DesiredLrp> {
         match self.get(&RecordKey::Desired(guid.clone()))? {
             Record::Desired(lrp) => Some(*lrp),
-            Record::Actual(_) | Record::Task(_) | Record::Domain(_) => None,
+            Record::Actual(_)
+            | Record::Task(_)
+            | Record::Domain(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_) => None,
         }
     }
 
@@ -75,21 +80,36 @@ impl<'a> Draft<'a> {
     fn actual(&self, key: &RecordKey) -> Option<ActualLrp> {
         match self.get(key)? {
             Record::Actual(lrp) => Some(*lrp),
-            Record::Desired(_) | Record::Task(_) | Record::Domain(_) => None,
+            Record::Desired(_)
+            | Record::Task(_)
+            | Record::Domain(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_) => None,
         }
     }
 
     pub fn task(&self, guid: &TaskGuid) -> Option<Task> {
         match self.get(&RecordKey::Task(guid.clone()))? {
             Record::Task(task) => Some(*task),
-            Record::Desired(_) | Record::Actual(_) | Record::Domain(_) => None,
+            Record::Desired(_)
+            | Record::Actual(_)
+            | Record::Domain(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_) => None,
         }
     }
 
     pub fn domain(&self, domain: &Domain) -> Option<Freshness> {
         match self.get(&RecordKey::Domain(domain.clone()))? {
             Record::Domain(freshness) => Some(freshness),
-            Record::Desired(_) | Record::Actual(_) | Record::Task(_) => None,
+            Record::Desired(_)
+            | Record::Actual(_)
+            | Record::Task(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_) => None,
         }
     }
 
@@ -105,7 +125,15 @@ impl<'a> Draft<'a> {
             let RecordKey::Instance(key) = key else { continue };
             match to {
                 Some(Record::Actual(lrp)) => drop(found.insert(key.index, (**lrp).clone())),
-                Some(Record::Desired(_) | Record::Task(_) | Record::Domain(_)) | None => {
+                Some(
+                    Record::Desired(_)
+                    | Record::Task(_)
+                    | Record::Domain(_)
+                    | Record::Job(_)
+                    | Record::Definition(_)
+                    | Record::Run(_),
+                )
+                | None => {
                     found.remove(&key.index);
                 }
             }
@@ -140,7 +168,15 @@ impl<'a> Draft<'a> {
         let mut of_group = all_of(self.group, guid).filter(|(key, _)| !self.own.contains_key(*key));
         let is_meant = |to: &Option<Record>| match to {
             Some(Record::Actual(lrp)) => is_meant(lrp),
-            Some(Record::Desired(_) | Record::Task(_) | Record::Domain(_)) | None => false,
+            Some(
+                Record::Desired(_)
+                | Record::Task(_)
+                | Record::Domain(_)
+                | Record::Job(_)
+                | Record::Definition(_)
+                | Record::Run(_),
+            )
+            | None => false,
         };
         of_group.any(|(_, to)| is_meant(to)) || all_of(&self.own, guid).any(|(_, to)| is_meant(to))
     }
@@ -151,6 +187,11 @@ impl<'a> Draft<'a> {
 
     pub fn delete(&mut self, key: RecordKey) {
         self.change(key, None);
+    }
+
+    /// How many records this request changes so far.
+    pub(crate) fn changes(&self) -> usize {
+        self.own.len()
     }
 
     fn change(&mut self, key: RecordKey, to: Option<Record>) {

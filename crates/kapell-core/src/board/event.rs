@@ -9,6 +9,8 @@ use super::ids::{CellId, InstanceGuid, ProcessGuid};
 use super::record::{Record, RecordKey};
 use super::request::{Report, Request};
 use super::task::Task;
+use crate::job::Job;
+use crate::run::Run;
 
 /// Something that happened on the board, told after it was committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +22,8 @@ pub enum Event {
     ActualLrpCrashed(Box<Crash>),
     Task(Change<Task>),
     Domain(Change<Freshness>),
+    Job(Change<Job>),
+    Run(Change<Run>),
     /// A cell came, changed what it says of itself, or went.
     Cell {
         cell_id: CellId,
@@ -64,7 +68,12 @@ impl Crash {
                 crash_count: lrp.crash_count,
                 reason: lrp.crash_reason.clone().unwrap_or_default(),
             }),
-            Record::Desired(_) | Record::Task(_) | Record::Domain(_) => None,
+            Record::Desired(_)
+            | Record::Task(_)
+            | Record::Domain(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_) => None,
         }
     }
 }
@@ -76,7 +85,8 @@ impl Event {
     pub fn of(before: Option<Record>, after: Option<Record>) -> Option<Self> {
         let (before, after) = (before.filter(is_visible), after.filter(is_visible));
         let changed = |before: Option<Record>, after: Option<Record>| match (before, after) {
-            (None, None) => None,
+            // With a definition, its job changes.
+            (None, None | Some(Record::Definition(_))) | (Some(Record::Definition(_)), _) => None,
             // What the board notes for itself is nobody's news.
             (Some(Record::Desired(one)), Some(Record::Desired(other)))
                 if one.version == other.version && one.incarnation == other.incarnation =>
@@ -111,6 +121,20 @@ impl Event {
             (None, Some(Record::Domain(after))) => {
                 Some(Self::Domain(Change { before: None, after: Some(Box::new(after)) }))
             }
+            (Some(Record::Job(before)), after) => Some(Self::Job(Change {
+                before: Some(before),
+                after: after.and_then(Record::into_job),
+            })),
+            (None, Some(Record::Job(after))) => {
+                Some(Self::Job(Change { before: None, after: Some(after) }))
+            }
+            (Some(Record::Run(before)), after) => Some(Self::Run(Change {
+                before: Some(before),
+                after: after.and_then(Record::into_run),
+            })),
+            (None, Some(Record::Run(after))) => {
+                Some(Self::Run(Change { before: None, after: Some(after) }))
+            }
         };
         changed(before, after)
     }
@@ -136,6 +160,8 @@ impl Event {
             Self::Domain(change) => {
                 pick(change, ["domain_created", "domain_changed", "domain_removed"])
             }
+            Self::Job(change) => pick(change, ["job_created", "job_changed", "job_removed"]),
+            Self::Run(change) => pick(change, ["run_created", "run_changed", "run_removed"]),
             Self::Cell { present: true, .. } => "cell_present",
             Self::Cell { present: false, .. } => "cell_gone",
         }
@@ -145,7 +171,12 @@ impl Event {
 fn is_visible(record: &Record) -> bool {
     match record {
         Record::Desired(lrp) => !lrp.removing,
-        Record::Actual(_) | Record::Task(_) | Record::Domain(_) => true,
+        Record::Actual(_)
+        | Record::Task(_)
+        | Record::Domain(_)
+        | Record::Job(_)
+        | Record::Run(_) => true,
+        Record::Definition(_) => false,
     }
 }
 
@@ -160,6 +191,14 @@ impl Record {
 
     fn into_task(self) -> Option<Box<Task>> {
         if let Self::Task(task) = self { Some(task) } else { None }
+    }
+
+    fn into_job(self) -> Option<Box<Job>> {
+        if let Self::Job(job) = self { Some(job) } else { None }
+    }
+
+    fn into_run(self) -> Option<Box<Run>> {
+        if let Self::Run(run) = self { Some(run) } else { None }
     }
 
     fn into_domain(self) -> Option<Freshness> {

@@ -7,7 +7,8 @@ use super::actual::{ActualLrp, ActualState, LrpKey};
 use super::crash;
 use super::desired::DesiredLrp;
 use super::domain::Freshness;
-use super::ids::{CellId, Domain, ProcessGuid, TaskGuid};
+use super::ids::{CellId, Domain, JobId, ProcessGuid, TaskGuid};
+use super::job_index::JobIndex;
 use super::settings::Settings;
 use super::task::{Task, TaskState};
 use crate::seams::Timestamp;
@@ -22,6 +23,7 @@ pub(super) struct Index {
     counts: [usize; ActualState::ALL.len()],
     tasks: [BTreeSet<TaskGuid>; TaskState::ALL.len()],
     due: Due,
+    pub(super) jobs: JobIndex,
 }
 
 /// What names a cell.
@@ -38,6 +40,8 @@ pub(super) struct InDomain {
     /// With how many records each: what is desired, its instances and their twins.
     pub(super) processes: BTreeMap<ProcessGuid, u32>,
     pub(super) tasks: BTreeSet<TaskGuid>,
+    /// With how many records each: the job and its runs.
+    pub(super) jobs: BTreeMap<JobId, u32>,
 }
 
 /// When something becomes due.
@@ -90,7 +94,7 @@ impl OnCell {
 
 impl InDomain {
     fn is_empty(&self) -> bool {
-        self.processes.is_empty() && self.tasks.is_empty()
+        self.processes.is_empty() && self.tasks.is_empty() && self.jobs.is_empty()
     }
 }
 
@@ -279,6 +283,24 @@ impl Index {
                 within.processes.remove(guid);
             }
         });
+    }
+
+    /// A record of a job has moved from a domain to another.
+    pub(super) fn move_job(&mut self, job: &JobId, from: Option<&Domain>, to: Option<&Domain>) {
+        self.move_domain(from.cloned(), to.cloned(), |within, is| {
+            let records = within.jobs.entry(job.clone()).or_default();
+            *records = if is { *records + 1 } else { records.saturating_sub(1) };
+            if *records == 0 {
+                within.jobs.remove(job);
+            }
+        });
+    }
+
+    /// The name of a domain as others have it, to be shared with them.
+    pub(super) fn shared_domain(&self, domain: &mut Domain) {
+        if let Some((known, _)) = self.domains.get_key_value(domain) {
+            *domain = known.clone();
+        }
     }
 
     fn move_domain(

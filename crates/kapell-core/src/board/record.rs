@@ -1,13 +1,17 @@
 //! How the board lies in a store.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::actual::{ActualLrp, LrpKey};
 use super::desired::DesiredLrp;
 use super::domain::Freshness;
-use super::ids::{Domain, Names, ProcessGuid, TaskGuid};
+use super::ids::{Domain, JobId, Names, ProcessGuid, TaskGuid};
 use super::row::Row;
 use super::task::Task;
+use crate::job::{Definition, Job, JobDefinition};
+use crate::run::{Run, RunId};
 
 /// The format of all records that are objects with names for their fields.
 const OBJECT: u8 = 1;
@@ -26,6 +30,10 @@ pub enum RecordKey {
     Evacuating(LrpKey),
     Task(TaskGuid),
     Domain(Domain),
+    Job(JobId),
+    /// What a job is by one of its revisions.
+    Definition(JobId, u64),
+    Run(RunId),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +43,9 @@ pub enum Record {
     Actual(Box<ActualLrp>),
     Task(Box<Task>),
     Domain(Freshness),
+    Job(Box<Job>),
+    Definition(Definition),
+    Run(Box<Run>),
 }
 
 /// Why bytes of a store are no record.
@@ -66,9 +77,12 @@ const INSTANCE: u8 = b'a';
 const EVACUATING: u8 = b'e';
 const TASK: u8 = b't';
 const DOMAIN: u8 = b'o';
+const JOB: u8 = b'j';
+const DEFINITION: u8 = b'v';
+const RUN: u8 = b'r';
 
 impl RecordKey {
-    /// Kind, then names; an index is big-endian, so that instances lie in order.
+    /// Kind, then names; an index is big-endian, so that instances lie in order. Of a run, the name of its job is said once.
     pub fn encode(&self) -> Vec<u8> {
         let named = |kind: u8, name: &str| [&[kind], name.as_bytes()].concat();
         let indexed = |kind: u8, key: &LrpKey| {
@@ -81,6 +95,11 @@ impl RecordKey {
             Self::Evacuating(key) => indexed(EVACUATING, key),
             Self::Task(guid) => named(TASK, guid.as_str()),
             Self::Domain(domain) => named(DOMAIN, domain.as_str()),
+            Self::Job(job) => named(JOB, job.as_str()),
+            Self::Definition(job, revision) => {
+                [&[DEFINITION], job.as_str().as_bytes(), &[0], &revision.to_be_bytes()].concat()
+            }
+            Self::Run(run) => [&[RUN], run.job().as_bytes(), &[0], run.rest().as_bytes()].concat(),
         }
     }
 
@@ -94,6 +113,11 @@ impl RecordKey {
             EVACUATING => indexed(rest, &mut Names::default()).map(Self::Evacuating),
             TASK => name().map(|name| Self::Task(name.into())),
             DOMAIN => name().map(|name| Self::Domain(name.into())),
+            JOB => name().map(|name| Self::Job(name.into())),
+            DEFINITION => {
+                revised(rest).map(|(job, revision)| Self::Definition(job.into(), revision))
+            }
+            RUN => run_at(rest).map(Self::Run),
             _ => None,
         }
     }
@@ -105,6 +129,8 @@ impl RecordKey {
             Self::Instance(key) | Self::Evacuating(key) => key.process_guid.as_str(),
             Self::Task(guid) => guid.as_str(),
             Self::Domain(domain) => domain.as_str(),
+            Self::Job(job) | Self::Definition(job, _) => job.as_str(),
+            Self::Run(run) => run.job(),
         }
     }
 }
@@ -117,6 +143,11 @@ impl Record {
             Self::Actual(lrp) => RecordKey::Instance(lrp.key()),
             Self::Task(task) => RecordKey::Task(task.guid().clone()),
             Self::Domain(freshness) => RecordKey::Domain(freshness.domain.clone()),
+            Self::Job(job) => RecordKey::Job(job.job_id.clone()),
+            Self::Definition(of) => {
+                RecordKey::Definition(of.definition.job_id.clone(), of.revision)
+            }
+            Self::Run(run) => RecordKey::Run(run.run_id.clone()),
         }
     }
 
@@ -127,6 +158,9 @@ impl Record {
             Self::Actual(lrp) => lrp.process_guid.as_str(),
             Self::Task(task) => task.guid().as_str(),
             Self::Domain(freshness) => freshness.domain.as_str(),
+            Self::Job(job) => job.job_id.as_str(),
+            Self::Definition(of) => of.definition.job_id.as_str(),
+            Self::Run(run) => run.run_id.job(),
         }
     }
 
@@ -140,6 +174,10 @@ impl Record {
             }
             Self::Task(task) => bytes(TASK, OBJECT, task),
             Self::Domain(freshness) => bytes(DOMAIN, OBJECT, freshness),
+            Self::Job(job) => bytes(JOB, OBJECT, job),
+            // Its revision is in its key.
+            Self::Definition(of) => bytes(DEFINITION, OBJECT, of.definition.as_ref()),
+            Self::Run(run) => bytes(RUN, OBJECT, run),
         }
     }
 
@@ -165,6 +203,16 @@ impl Record {
             }
             (TASK, OBJECT) => Self::Task(parse(body)?),
             (DOMAIN, OBJECT) => Self::Domain(parse(body)?),
+            (JOB, OBJECT) => Self::Job(parse(body)?),
+            (DEFINITION, OBJECT) => {
+                let at =
+                    key.strip_prefix(&[DEFINITION]).and_then(revised).ok_or(Corrupt::Misplaced)?;
+                Self::Definition(Definition {
+                    revision: at.1,
+                    definition: Arc::new(parse::<JobDefinition>(body)?),
+                })
+            }
+            (RUN, OBJECT) => Self::Run(parse(body)?),
             (kind, version) => return Err(unknown(key, kind, version)),
         };
         if record.key().encode() != key {
@@ -190,6 +238,12 @@ impl Record {
                 task.cell_id = task.cell_id.take().map(|cell| names.share(cell.as_str()).into());
             }
             Self::Domain(fresh) => fresh.domain = names.share(fresh.domain.as_str()).into(),
+            Self::Job(job) => {
+                job.job_id = names.share(job.job_id.as_str()).into();
+                job.domain = names.share(job.domain.as_str()).into();
+            }
+            Self::Definition(_) => {}
+            Self::Run(run) => run.domain = names.share(run.domain.as_str()).into(),
         }
         self
     }
@@ -198,7 +252,7 @@ impl Record {
 fn unknown(key: &[u8], kind: u8, version: u8) -> Corrupt {
     let newest = match kind {
         INSTANCE | EVACUATING => Some(ROW_THAT_SAYS_MORE),
-        DESIRED | TASK | DOMAIN => Some(OBJECT),
+        DESIRED | TASK | DOMAIN | JOB | DEFINITION | RUN => Some(OBJECT),
         _ => None,
     };
     let in_place = key.first() == Some(&kind);
@@ -214,7 +268,8 @@ fn whole(record: Record) -> Result<Record, Corrupt> {
     let is_whole = match &record {
         Record::Actual(lrp) => lrp.is_consistent(),
         Record::Task(task) => task.is_consistent(),
-        Record::Desired(_) | Record::Domain(_) => true,
+        Record::Run(run) => run.is_consistent(),
+        Record::Desired(_) | Record::Domain(_) | Record::Job(_) | Record::Definition(_) => true,
     };
     if is_whole { Ok(record) } else { Err(Corrupt::Inconsistent) }
 }
@@ -226,6 +281,20 @@ fn indexed(key: &[u8], names: &mut Names) -> Option<LrpKey> {
     let name = std::str::from_utf8(name).ok().filter(|_| *zero == 0)?;
     let process_guid = names.share(name).into();
     Some(LrpKey { process_guid, index: u32::from_be_bytes(*index) })
+}
+
+/// A name, a zero and a revision.
+fn revised(key: &[u8]) -> Option<(&str, u64)> {
+    let (rest, revision) = key.split_last_chunk::<8>()?;
+    let (zero, name) = rest.split_last()?;
+    let name = std::str::from_utf8(name).ok().filter(|_| *zero == 0)?;
+    Some((name, u64::from_be_bytes(*revision)))
+}
+
+/// The name of a job, a zero and what the id of a run says behind it.
+fn run_at(key: &[u8]) -> Option<RunId> {
+    let (job, rest) = std::str::from_utf8(key).ok()?.split_once('\0')?;
+    RunId::of_job(job, rest)
 }
 
 fn bytes(kind: u8, version: u8, body: &impl Serialize) -> Vec<u8> {

@@ -3,21 +3,24 @@
 use std::collections::BTreeSet;
 use std::collections::btree_map::{self, BTreeMap, Entry};
 use std::ops::{Bound, Deref};
+use std::sync::Arc;
 
 use super::actual::{ActualLrp, ActualState, LrpKey};
 use super::desired::DesiredLrp;
 use super::domain::Freshness;
-use super::ids::{CellId, Domain, ProcessGuid, TaskGuid};
+use super::ids::{CellId, Domain, JobId, ProcessGuid, TaskGuid};
 use super::index::Index;
 use super::leaving::Leaving;
 use super::record::{Record, RecordKey};
 use super::settings::Settings;
 use super::task::{Task, TaskState};
+use crate::job::{Definition, Job, JobDefinition};
+use crate::run::{Run, RunId};
 use crate::seams::Timestamp;
 
 /// Records by key. Everybody may look; only [`Records`] changes them, so that its indexes hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table<K, V>(BTreeMap<K, V>);
+pub struct Table<K, V>(pub(super) BTreeMap<K, V>);
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
@@ -51,7 +54,12 @@ pub struct Records {
     pub evacuating: Table<LrpKey, ActualLrp>,
     pub tasks: Table<TaskGuid, Task>,
     pub domains: Table<Domain, Freshness>,
-    index: Index,
+    pub jobs: Table<JobId, Job>,
+    /// By job and revision.
+    pub definitions: Table<(JobId, u64), Arc<JobDefinition>>,
+    /// Those of a job lie together, the oldest moment first.
+    pub runs: Table<RunId, Box<Run>>,
+    pub(super) index: Index,
     /// Processes of which it is not known any more what is desired.
     /// What is not wanted of processes of which some were given up. Of most processes none are.
     leaving: BTreeMap<ProcessGuid, BTreeSet<Leaving>>,
@@ -66,6 +74,9 @@ pub struct Gathering {
     evacuating: Vec<(LrpKey, ActualLrp)>,
     tasks: Vec<(TaskGuid, Task)>,
     domains: Vec<(Domain, Freshness)>,
+    jobs: Vec<(JobId, Job)>,
+    definitions: Vec<((JobId, u64), Arc<JobDefinition>)>,
+    runs: Vec<(RunId, Box<Run>)>,
 }
 
 impl Gathering {
@@ -76,6 +87,11 @@ impl Gathering {
             Record::Actual(lrp) => self.instances.push((lrp.key(), *lrp)),
             Record::Task(task) => self.tasks.push((task.guid().clone(), *task)),
             Record::Domain(fresh) => self.domains.push((fresh.domain.clone(), fresh)),
+            Record::Job(job) => self.jobs.push((job.job_id.clone(), *job)),
+            Record::Definition(Definition { revision, definition }) => {
+                self.definitions.push(((definition.job_id.clone(), revision), definition));
+            }
+            Record::Run(run) => self.runs.push((run.run_id.clone(), run)),
         }
     }
 
@@ -86,6 +102,9 @@ impl Gathering {
             evacuating: Table(self.evacuating.into_iter().collect()),
             tasks: Table(self.tasks.into_iter().collect()),
             domains: Table(self.domains.into_iter().collect()),
+            jobs: Table(self.jobs.into_iter().collect()),
+            definitions: Table(self.definitions.into_iter().collect()),
+            runs: Table(self.runs.into_iter().collect()),
             index: Index::default(),
             leaving: BTreeMap::new(),
         };
@@ -137,6 +156,14 @@ impl Records {
             }
             RecordKey::Task(guid) => self.tasks.get(guid).cloned().map(Box::new).map(Record::Task),
             RecordKey::Domain(domain) => self.domains.get(domain).cloned().map(Record::Domain),
+            RecordKey::Job(job) => self.jobs.get(job).cloned().map(Box::new).map(Record::Job),
+            RecordKey::Definition(job, revision) => {
+                let definition = self.definition(job, *revision).cloned();
+                definition.map(|definition| {
+                    Record::Definition(Definition { revision: *revision, definition })
+                })
+            }
+            RecordKey::Run(run) => self.runs.get(run).cloned().map(Record::Run),
         }
     }
 }
@@ -227,6 +254,12 @@ impl Records {
         for (domain, fresh) in &self.domains {
             index.domain(domain, None, Some(fresh));
         }
+        for job in self.jobs.values() {
+            index.job(None, Some(job));
+        }
+        for run in self.runs.values() {
+            index.run(None, Some(run));
+        }
         index.shrink();
         index
     }
@@ -273,6 +306,11 @@ impl Records {
                 self.index.domain(&domain, before.as_ref(), self.domains.get(&domain));
                 before.map(Record::Domain)
             }
+            Some(Record::Job(job)) => self.put_job(*job).map(Box::new).map(Record::Job),
+            Some(Record::Definition(definition)) => {
+                self.put_definition(definition).map(Record::Definition)
+            }
+            Some(Record::Run(run)) => self.put_run(run).map(Record::Run),
         }
     }
 
@@ -315,7 +353,12 @@ impl Records {
         let (key, evacuating) = match key {
             RecordKey::Instance(key) => (key, false),
             RecordKey::Evacuating(key) => (key, true),
-            RecordKey::Desired(_) | RecordKey::Task(_) | RecordKey::Domain(_) => return,
+            RecordKey::Desired(_)
+            | RecordKey::Task(_)
+            | RecordKey::Domain(_)
+            | RecordKey::Job(_)
+            | RecordKey::Definition(..)
+            | RecordKey::Run(_) => return,
         };
         let Some(leaving) = self.leaving.get_mut(&key.process_guid) else { return };
         let table = if evacuating { &self.evacuating } else { &self.instances };
@@ -375,6 +418,11 @@ impl Records {
                 self.index.domain(domain, before.as_ref(), None);
                 before.map(Record::Domain)
             }
+            RecordKey::Job(job) => self.remove_job(job).map(Box::new).map(Record::Job),
+            RecordKey::Definition(job, revision) => {
+                self.remove_definition(job, *revision).map(Record::Definition)
+            }
+            RecordKey::Run(run) => self.remove_run(run).map(Record::Run),
         }
     }
 }

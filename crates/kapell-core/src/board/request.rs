@@ -9,6 +9,8 @@ use super::desired::{DesiredLrp, DesiredUpdate};
 use super::domain::Freshness;
 use super::ids::{CellId, Domain, InstanceGuid, ProcessGuid, TaskGuid};
 use super::task::{Task, TaskDefinition};
+use crate::job::{Job, JobRequest, SchedulerNews};
+use crate::run::Run;
 use crate::seams::Timestamp;
 
 /// How many records one request writes at most.
@@ -104,11 +106,36 @@ pub enum Request {
         key: LrpKey,
     },
 
+    // What is asked about jobs and runs, by clients and by the scheduler.
+    Job(JobRequest),
+    /// What the scheduler asks about the tasks that do the work of runs. Nobody else may make, cancel or delete one.
+    RunTask(RunTask),
+
     // What cells report.
     Report {
         cell_id: CellId,
         report: Report,
     },
+}
+
+/// What becomes of a task of a run. The guid is [`crate::run::task_guid`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunTask {
+    /// The same again changes nothing.
+    Create { definition: Box<TaskDefinition>, instance_guid: InstanceGuid },
+    /// One that is over stays as it is.
+    Cancel { task_guid: TaskGuid },
+    /// Its outcome is stored with its run: it goes, whether it was deleted before or not. Not while it runs.
+    Delete { task_guid: TaskGuid },
+}
+
+impl RunTask {
+    pub fn partition(&self) -> &str {
+        match self {
+            Self::Create { definition, .. } => definition.task_guid.as_str(),
+            Self::Cancel { task_guid } | Self::Delete { task_guid } => task_guid.as_str(),
+        }
+    }
 }
 
 /// Why an instance is stopped.
@@ -247,6 +274,8 @@ impl Request {
             | Self::Rescue { key, .. }
             | Self::FailPlacement { key, .. }
             | Self::ExpireEvacuating { key } => key.process_guid.as_str(),
+            Self::Job(request) => request.job_id(),
+            Self::RunTask(request) => request.partition(),
             Self::Report { report, .. } => report.partition(),
         }
     }
@@ -276,6 +305,14 @@ pub enum Reply {
     },
     /// What stands there after a report of a cell.
     Instance(Option<Box<ActualLrp>>),
+    Job {
+        job: Box<Job>,
+        created: bool,
+    },
+    Run {
+        run: Box<Run>,
+        created: bool,
+    },
 }
 
 /// What happens after the commit, and only then.
@@ -307,6 +344,8 @@ pub enum Effect {
     Untold {
         task: Box<Task>,
     },
+    /// To the scheduler.
+    Scheduler(SchedulerNews),
 }
 
 /// Why a request changes nothing.

@@ -49,7 +49,7 @@ pub fn slewed(last: Reading, now: Moment, wall: Timestamp) -> Reading {
 /// has happened just now, and what follows from it comes as long after it as it would have.
 pub fn settle_in(record: &mut Record, now: Timestamp) {
     match record {
-        Record::Desired(_) => {}
+        Record::Desired(_) | Record::Definition(_) => {}
         Record::Actual(lrp) => {
             let ahead = lrp.since.since(now);
             lrp.since = lrp.since.min(now);
@@ -64,6 +64,16 @@ pub fn settle_in(record: &mut Record, now: Timestamp) {
             let ahead = fresh.since.map_or(Duration::ZERO, |since| since.since(now));
             fresh.since = fresh.since.map(|since| since.min(now));
             fresh.expires_at = fresh.expires_at.map(|at| at.before(ahead));
+        }
+        // What was dealt with stays so: its mark, and the moments of its runs, are not touched.
+        Record::Job(job) => {
+            job.created_at = job.created_at.min(now);
+            job.updated_at = job.updated_at.min(now);
+        }
+        Record::Run(run) => {
+            run.created_at = run.created_at.min(now);
+            run.started_at = run.started_at.map(|at| at.min(now));
+            run.completed_at = run.completed_at.map(|at| at.min(now));
         }
     }
 }

@@ -1,17 +1,24 @@
 //! Jobs: what is to run when, and what of it is due.
 
+pub mod admit;
+pub mod backfill;
 pub mod definition;
+pub mod due;
 pub mod environment;
+pub mod explain;
 pub mod faults;
 pub mod length;
 pub(crate) mod lift;
 pub mod params;
 pub mod record;
 pub mod request;
+pub(crate) mod rules;
+pub mod simulate;
 pub mod task;
+pub mod validate;
+
 #[cfg(test)]
 mod tests;
-pub mod validate;
 
 pub use definition::{
     Calendar, CatchUp, CatchUpPolicy, Command, Group, History, JobDefinition, Multiplier, Overlap,
@@ -19,6 +26,6 @@ pub use definition::{
 };
 pub use environment::environment;
 pub use length::Length;
-pub use record::{Job, PassReason, Passed, Pause, PauseCause};
-pub use request::{JobRequest, NewRun};
+pub use record::{Definition, Job, PassReason, Passed, Pause, PauseCause};
+pub use request::{JobRequest, MOST_RUNS, NewRun, SchedulerNews};
 pub use task::TaskPayload;

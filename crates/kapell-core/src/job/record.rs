@@ -1,7 +1,10 @@
 //! How far a job is.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::definition::JobDefinition;
 use crate::board::{Domain, JobId};
 use crate::run::RunId;
 use crate::seams::Timestamp;
@@ -29,12 +32,36 @@ pub struct Job {
     /// Deleted; it is there until its last run has ended.
     #[serde(default, skip_serializing_if = "is_false")]
     pub removed: bool,
+    /// With it all its runs were to end, and not only those that wait for their time.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cancels_runs: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<Passed>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     /// Grows with every change.
     pub version: u64,
+}
+
+impl Job {
+    /// Remembers moments that came to nothing, the newest.
+    pub(super) fn pass(&mut self, passed: impl IntoIterator<Item = Passed>) {
+        for next in passed {
+            match self.passed.last_mut() {
+                Some(last) if last.joins(&next) => last.join(&next),
+                Some(_) | None => self.passed.push(next),
+            }
+        }
+        let over = self.passed.len().saturating_sub(PASSED_KEPT);
+        self.passed.drain(..over);
+    }
+}
+
+/// What a job is by one of its revisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    pub revision: u64,
+    pub definition: Arc<JobDefinition>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,13 +79,32 @@ pub enum PauseCause {
     Failures { run_id: RunId },
 }
 
-/// A moment, or several in a row, that no run was made for.
+/// A moment, or several in a row, that no run was made for. Of very many not all are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
     pub from: Timestamp,
     pub to: Timestamp,
     pub count: u32,
     pub why: PassReason,
+}
+
+impl Passed {
+    /// Whether it and a later one came to nothing for the same reason.
+    pub(super) fn joins(&self, later: &Self) -> bool {
+        match (&self.why, &later.why) {
+            (
+                PassReason::DeadlineMissed { deadline_ms: one, .. },
+                PassReason::DeadlineMissed { deadline_ms: other, .. },
+            ) => one == other,
+            (one, other) => one == other,
+        }
+    }
+
+    /// Takes in a later one; what is said of both is said of the first.
+    pub(super) const fn join(&mut self, later: &Self) {
+        self.to = later.to;
+        self.count = self.count.saturating_add(later.count);
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::definition::JobDefinition;
 use super::record::{Passed, PauseCause};
-use crate::board::JobId;
+use crate::board::{JobId, TaskGuid};
 use crate::run::{RunId, RunUpdate, StopKind, Trigger};
 use crate::seams::Timestamp;
 
@@ -57,9 +57,57 @@ pub enum JobRequest {
         job_id: JobId,
         count: u32,
     },
-    /// Ended runs that the history does not keep.
+    /// Ended runs that the history does not keep; of those that it keeps nothing happens. At most 15.
     Forget {
         run_ids: Vec<RunId>,
+    },
+    /// What the board asks itself, and the scheduler where history has an age: runs that the history does not keep are
+    /// forgotten and definitions that nobody needs; of a removed job its runs are cancelled, and it goes with the last.
+    Settle {
+        job_id: JobId,
+    },
+}
+
+/// How many runs one request makes at most: with its job and one record more it stays within what a commit takes.
+pub const MOST_RUNS: usize = 14;
+
+/// What the scheduler is told after a commit. Names only: it looks at the board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SchedulerNews {
+    Applied {
+        job_id: JobId,
+    },
+    /// It is on its way out: nothing more is scheduled.
+    Removed {
+        job_id: JobId,
+    },
+    /// Nothing is left of it.
+    Gone {
+        job_id: JobId,
+    },
+    /// By a person, or after too many failures.
+    Paused {
+        job_id: JobId,
+        cause: PauseCause,
+    },
+    Resumed {
+        job_id: JobId,
+    },
+    /// It has moments to be passed over.
+    Skips {
+        job_id: JobId,
+    },
+    Made {
+        run_id: RunId,
+    },
+    CancelWanted {
+        run_id: RunId,
+        kind: StopKind,
+        why: String,
+    },
+    /// A task of a run has started or is complete.
+    Task {
+        guid: TaskGuid,
     },
 }
 
@@ -85,7 +133,8 @@ impl JobRequest {
             | Self::Resume { job_id }
             | Self::Advance { job_id, .. }
             | Self::Trigger { job_id, .. }
-            | Self::SkipNext { job_id, .. } => job_id.as_str(),
+            | Self::SkipNext { job_id, .. }
+            | Self::Settle { job_id } => job_id.as_str(),
             Self::Update { run_id, .. } | Self::Cancel { run_id, .. } => run_id.job(),
             Self::Forget { run_ids } => run_ids.first().map_or("", RunId::job),
         }

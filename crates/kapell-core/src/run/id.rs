@@ -1,5 +1,6 @@
 //! The names of runs.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,8 +10,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::board::JobId;
 use crate::seams::Timestamp;
 
+/// How many digits the seconds of an id have at most.
+const LONGEST_SECONDS: usize = 12;
+
 /// `job:1763290800` for the run of a moment; one that somebody asked for has a drawn tail: `job:1763290800-3f9a0c1d`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// In order, the runs of a job lie together, the oldest moment first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RunId(Arc<str>);
 
 impl RunId {
@@ -28,7 +34,7 @@ impl RunId {
         let (seconds, tail) = rest.split_once('-').unwrap_or((rest, "0"));
         let fits = JobId::new(job).is_valid()
             && !seconds.is_empty()
-            && seconds.len() <= 12
+            && seconds.len() <= LONGEST_SECONDS
             && seconds.bytes().all(|byte| byte.is_ascii_digit())
             && tail.len() <= 16
             && !tail.is_empty()
@@ -40,6 +46,30 @@ impl RunId {
         &self.0
     }
 
+    /// What lies before and behind all runs of a job.
+    pub fn bounds(job: &str) -> (Self, Self) {
+        (
+            Self(format!("{job}:").into()),
+            Self(format!("{job}:{}", "9".repeat(LONGEST_SECONDS + 1)).into()),
+        )
+    }
+
+    /// The run of a moment of this job, by what its id says behind the name of the job.
+    pub fn of_job(job: &str, rest: &str) -> Option<Self> {
+        Self::parse(&format!("{job}:{rest}"))
+    }
+
+    /// What its id says behind the name of the job.
+    pub fn rest(&self) -> &str {
+        self.0.split_once(':').map_or("", |(_, rest)| rest)
+    }
+
+    /// The moment that it is the run of; none of one that somebody asked for.
+    pub fn moment(&self) -> Option<Timestamp> {
+        let seconds: i64 = self.rest().parse().ok()?;
+        seconds.checked_mul(1000).map(Timestamp)
+    }
+
     /// The job that it is a run of.
     pub fn job(&self) -> &str {
         self.0.split_once(':').map_or("", |(job, _)| job)
@@ -47,6 +77,35 @@ impl RunId {
 
     pub fn job_id(&self) -> JobId {
         JobId::new(self.job())
+    }
+}
+
+impl Ord for RunId {
+    /// Boards compare very many: nothing but the first difference is looked at.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (one, two) = (self.0.as_bytes(), other.0.as_bytes());
+        let same = one.iter().zip(two).take_while(|(one, two)| one == two).count();
+        let rest = |id: &[u8]| id.get(same).copied();
+        if one[..same].contains(&b':') {
+            // Numbers of more digits are larger; of as many, the first difference tells.
+            let digits = |id: &[u8]| id[same..].iter().take_while(|byte| **byte != b'-').count();
+            let in_tail = one[..same]
+                .iter()
+                .rev()
+                .take_while(|byte| **byte != b':')
+                .any(|byte| *byte == b'-');
+            let longer = if in_tail { Ordering::Equal } else { digits(one).cmp(&digits(two)) };
+            return longer.then(rest(one).cmp(&rest(two)));
+        }
+        // The name of a job ends before the colon.
+        let name = |id: &[u8]| rest(id).filter(|byte| *byte != b':');
+        name(one).cmp(&name(two)).then(rest(one).cmp(&rest(two)))
+    }
+}
+
+impl PartialOrd for RunId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -3,21 +3,21 @@
 pub mod id;
 pub mod message;
 pub mod metrics;
+pub mod name;
 pub mod orchestrator;
 mod progress;
 pub mod record;
 pub mod retry;
 pub mod state;
 mod steps;
-pub mod task_guid;
 pub mod update;
 
 pub use id::RunId;
 pub use message::{ActionsDone, Ask, Checked, Counts, Evidence, Happened, Timer, WorkEnd};
 pub use metrics::RunMetrics;
+pub use name::{is_of_run, task_guid, update_id};
 pub use orchestrator::{Orchestrator, Plan};
 pub use record::{Entry, Noted, Run, StopKind, Trigger};
 pub use state::{IllegalStep, RunState};
 pub use steps::HOST_LOST;
-pub use task_guid::task_guid;
 pub use update::{RunUpdate, UpdateKind};

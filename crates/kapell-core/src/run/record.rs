@@ -61,11 +61,84 @@ pub struct Run {
     /// Once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Box<RunMetrics>>,
-    /// Of the last update that was stored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Of the last update that was stored; written as a text, for not every reader has numbers of that size.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "uuid")]
     pub update_id: Option<u128>,
     /// Grows with every change.
     pub version: u64,
+}
+
+impl Run {
+    /// Whether the fields fit the state.
+    pub const fn is_consistent(&self) -> bool {
+        self.state.is_final() == self.completed_at.is_some()
+    }
+
+    /// What stands for a run whose record cannot be read: its moment was dealt with, and nothing else is known of it.
+    pub fn unreadable(run_id: RunId) -> Self {
+        let at = run_id.moment().unwrap_or(Timestamp(0));
+        Self {
+            run_id,
+            domain: Domain::new("jobs"),
+            revision: 0,
+            trigger: Trigger::Schedule,
+            scheduled_at: at,
+            due_at: at,
+            parameters: BTreeMap::new(),
+            state: RunState::Orphaned,
+            previous_state: None,
+            attempt: 0,
+            created_at: at,
+            started_at: None,
+            retry_at: None,
+            completed_at: Some(at),
+            exit_code: None,
+            reason:
+                "its record could not be read and was set aside: what became of it is not known"
+                    .to_owned(),
+            skipped: false,
+            cancel: None,
+            timeline: Vec::new(),
+            metrics: None,
+            update_id: None,
+            version: 1,
+        }
+    }
+}
+
+impl Trigger {
+    /// Whether the schedule asked for it: its moment is then dealt with.
+    pub const fn is_of_schedule(&self) -> bool {
+        match self {
+            Self::Schedule | Self::CatchUp => true,
+            Self::Manual { .. }
+            | Self::Backfill { .. }
+            | Self::Retry { .. }
+            | Self::Action { .. } => false,
+        }
+    }
+}
+
+/// 32 digits.
+mod uuid {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde hands out references")]
+    pub(super) fn serialize<S: Serializer>(id: &Option<u128>, to: S) -> Result<S::Ok, S::Error> {
+        match id {
+            Some(id) => to.collect_str(&format_args!("{id:032x}")),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<u128>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let id = text.map(|text| u128::from_str_radix(&text, 16)).transpose();
+        id.map_err(|_| D::Error::custom("the id of an update has 32 hexadecimal digits"))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -85,7 +85,11 @@ fn has_time(record: &Record) -> bool {
     match record {
         Record::Actual(lrp) => lrp.evacuating || lrp.state == ActualState::Crashed,
         Record::Domain(_) => true,
-        Record::Desired(_) | Record::Task(_) => false,
+        Record::Desired(_)
+        | Record::Task(_)
+        | Record::Job(_)
+        | Record::Definition(_)
+        | Record::Run(_) => false,
     }
 }
 
@@ -100,7 +104,12 @@ fn held(record: Option<&Record>) -> Option<&CellId> {
     match record? {
         Record::Actual(lrp) => lrp.cell_id.as_ref(),
         Record::Task(task) if task.state == TaskState::Running => task.cell_id.as_ref(),
-        Record::Task(_) | Record::Desired(_) | Record::Domain(_) => None,
+        Record::Task(_)
+        | Record::Desired(_)
+        | Record::Domain(_)
+        | Record::Job(_)
+        | Record::Definition(_)
+        | Record::Run(_) => None,
     }
 }
 

@@ -9,6 +9,7 @@ use kapell_core::board::{
     ActualLrp, CellId, CellPresence, Effect, Event, InstanceGuid, LrpKey, Records, Refusal, Reply,
     Request, Resources, Settings, Task, TaskGuid, TaskState, shard_of,
 };
+use kapell_core::job::SchedulerNews;
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use kapell_core::seat::Epoch;
 use kapell_store::model::SHARDS;
@@ -19,6 +20,7 @@ use super::callback;
 use super::hub::{EventId, Hub, Subscription};
 use super::lanes::{Answer, Asked, Door};
 use super::meters::Meters;
+use super::newsstand::Newsstand;
 use super::orders::Order;
 use super::presence::Presences;
 use super::sheet::Sheet;
@@ -53,6 +55,7 @@ pub(super) struct Shared {
     pub(super) callbacks: mpsc::Sender<Box<Task>>,
     pub(super) meters: Meters,
     pub(super) trouble: Trouble,
+    pub(super) scheduler: Newsstand,
 }
 
 /// Why a request was not carried out.
@@ -304,6 +307,7 @@ impl Board {
                 }
             }
             Effect::Untold { task } => callback::untold(self, &task),
+            Effect::Scheduler(news) => self.shared.scheduler.put(news),
         }
     }
 
@@ -366,6 +370,11 @@ impl Board {
 
     pub(crate) fn meters(&self) -> &Meters {
         &self.shared.meters
+    }
+
+    /// What the scheduler is told, from the beginning of this leader on. It is handed out once; later there is none.
+    pub fn scheduler_news(&self) -> Option<mpsc::UnboundedReceiver<SchedulerNews>> {
+        self.shared.scheduler.take()
     }
 
     pub(super) fn trouble(&self) -> &Trouble {

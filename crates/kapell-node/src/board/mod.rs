@@ -16,6 +16,7 @@ mod keeper;
 mod lanes;
 mod load;
 mod meters;
+mod newsstand;
 mod open;
 mod orders;
 mod outlook;

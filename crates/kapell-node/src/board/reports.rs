@@ -47,9 +47,14 @@ where
         let request = Request::Report { cell_id: cell_id.clone(), report };
         let answer = match ask(request).await {
             Ok(Reply::Instance(lrp)) => ReportAnswer::Done(lrp),
-            Ok(Reply::Done | Reply::Domain(_) | Reply::Desired { .. } | Reply::Task { .. }) => {
-                ReportAnswer::Done(None)
-            }
+            Ok(
+                Reply::Done
+                | Reply::Domain(_)
+                | Reply::Desired { .. }
+                | Reply::Task { .. }
+                | Reply::Job { .. }
+                | Reply::Run { .. },
+            ) => ReportAnswer::Done(None),
             Err(Declined::Refused(refusal)) => ReportAnswer::Refused(refusal),
             // What comes after it may not be decided before it.
             Err(Declined::Busy | Declined::ReadOnly(_) | Declined::Unsettled(_)) => break,

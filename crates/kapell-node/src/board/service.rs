@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;
-use kapell_core::board::{ActualState, CellId, Effect, Settings, Task, TaskState};
+use kapell_core::board::{ActualState, CellId, Effect, Request, Settings, Task, TaskState};
+use kapell_core::job::JobRequest;
 use kapell_core::planted::Flaw;
 use kapell_core::seams::{Clock, Ids, Moment};
 use kapell_store::model::Shard;
@@ -20,6 +21,7 @@ use super::keeper::Keeper;
 use super::lanes::{Lanes, lanes};
 use super::load::{Loaded, load};
 use super::meters::Meters;
+use super::newsstand::Newsstand;
 use super::orders::{self, Order};
 use super::presence::Presences;
 use super::sheet::Sheet;
@@ -91,6 +93,7 @@ impl BoardService {
             callbacks: call,
             meters: Meters::default(),
             trouble: Trouble::default(),
+            scheduler: Newsstand::default(),
         });
         (board, Inlets { lanes, orders, callbacks })
     }
@@ -145,6 +148,9 @@ fn start_again(board: &Board) {
             if let Some(task) = records.tasks.get(guid).filter(wants) {
                 board.perform(Effect::CallBack { task: Box::new(task.clone()) });
             }
+        }
+        for job in records.jobs.values().filter(|job| job.removed) {
+            board.ask_itself(Request::Job(JobRequest::Settle { job_id: job.job_id.clone() }));
         }
     });
 }

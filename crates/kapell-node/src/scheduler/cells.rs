@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kapell_core::board::{CellPresence, Refusal, Reply, Request, Task, TaskGuid, TaskState};
 use kapell_core::log::Frame;
-use kapell_core::run::task_guid::PREFIX;
+use kapell_core::run::is_of_run;
 use kapell_core::run::{Evidence, StopKind, WorkEnd, task_guid};
 use kapell_core::seat::Epoch;
 use tokio::time::{Instant, sleep, timeout};
@@ -180,17 +180,14 @@ impl CellsBackend {
 
     /// Has the board forget the task of an attempt.
     async fn remove(&self, guid: &TaskGuid) -> Result<(), Declined> {
-        let task_guid = || guid.clone();
         loop {
             let Some(task) = self.task(guid) else { return Ok(()) };
+            let task_guid = guid.clone();
             let request = match task.state {
-                TaskState::Pending | TaskState::Running => {
-                    Request::CancelTask { task_guid: task_guid() }
-                }
-                TaskState::Completed => Request::ResolveTask { task_guid: task_guid() },
-                TaskState::Resolving => Request::DeleteTask { task_guid: task_guid() },
+                TaskState::Pending | TaskState::Running => RunTask::Cancel { task_guid },
+                TaskState::Completed | TaskState::Resolving => RunTask::Delete { task_guid },
             };
-            match self.insist(request).await {
+            match self.insist(Request::RunTask(request)).await {
                 Ok(_)
                 | Err(Declined::Refused(Refusal::State { .. } | Refusal::NotFound { .. })) => {}
                 Err(declined) => return Err(declined),
@@ -215,8 +212,8 @@ impl Backend for CellsBackend {
         self.add(attempt, &guid);
         self.teller.want(attempt);
         let instance_guid = self.board.draw_instance_guid();
-        let request = Request::CreateTask { definition: Box::new(definition), instance_guid };
-        match self.insist(request).await {
+        let request = RunTask::Create { definition: Box::new(definition), instance_guid };
+        match self.insist(Request::RunTask(request)).await {
             // Whatever it is that is there by this name, it is this attempt.
             Ok(_) | Err(Declined::Refused(Refusal::Exists { .. })) => {
                 self.look(attempt, &guid);
@@ -243,7 +240,7 @@ impl Backend for CellsBackend {
     async fn stop(&self, attempt: &Attempt, _place: &str, _kind: StopKind) -> Result<(), String> {
         let guid = task_guid(&attempt.run_id, attempt.number);
         // Behind a creation that is under way: the board decides in the order in which it is asked.
-        match self.insist(Request::CancelTask { task_guid: guid.clone() }).await {
+        match self.insist(Request::RunTask(RunTask::Cancel { task_guid: guid.clone() })).await {
             Ok(_) | Err(Declined::Refused(Refusal::State { .. } | Refusal::NotFound { .. })) => {}
             Err(declined) => return Err(declined.to_string()),
         }
@@ -271,7 +268,7 @@ impl Backend for CellsBackend {
     async fn known(&self) -> Result<Vec<Attempt>, String> {
         let mut found = Vec::new();
         self.board.look_at_all(|records| {
-            let ours = |task: &&Task| task.guid().as_str().starts_with(PREFIX);
+            let ours = |task: &&Task| is_of_run(task.guid());
             found.extend(records.tasks.values().filter(ours).filter_map(order::attempt));
         });
         Ok(found)

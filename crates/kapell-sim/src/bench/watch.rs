@@ -68,6 +68,8 @@ fn written(event: Event) -> Option<Record> {
         Event::DesiredLrp(change) => change.after.map(Record::Desired),
         Event::ActualLrp(change) => change.after.map(Record::Actual),
         Event::Task(change) => change.after.map(Record::Task),
+        Event::Job(change) => change.after.map(Record::Job),
+        Event::Run(change) => change.after.map(Record::Run),
         Event::ActualLrpCrashed(_) | Event::Domain(_) | Event::Cell { .. } => None,
     }
 }

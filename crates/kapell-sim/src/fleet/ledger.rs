@@ -31,6 +31,13 @@ impl fmt::Display for Change {
                 task.cell_id.iter().try_for_each(|cell| write!(f, " on {cell}"))
             }
             Some(Record::Domain(fresh)) => write!(f, "+{} {:?}", fresh.domain, fresh.expires_at),
+            Some(Record::Job(job)) => {
+                write!(f, "+{} r{} v{}", job.job_id, job.revision, job.version)
+            }
+            Some(Record::Definition(of)) => write!(f, "+{} r{}", of.definition.job_id, of.revision),
+            Some(Record::Run(run)) => {
+                write!(f, "+{} {} v{}", run.run_id, run.state.name(), run.version)
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ mod desired;
 mod domain;
 mod evacuation;
 mod instances;
+mod run_tasks;
 mod tasks;
 
 use super::actual::{ActualLrp, LrpKey, NetInfo};
@@ -13,6 +14,7 @@ use super::record::RecordKey;
 use super::request::{Effect, Refusal, Reply, Report, Request, Retirement, Verdict};
 use super::settings::Settings;
 use crate::board::ids::{CellId, Domain};
+use crate::job::{self, JobRequest};
 use crate::seams::Timestamp;
 
 pub(super) use tasks::{Kick, kick};
@@ -68,6 +70,8 @@ impl Step<'_, '_> {
             Request::ResolveTask { task_guid } => return self.resolve_task(task_guid),
             Request::DeleteTask { task_guid } => return self.delete_task(task_guid),
             Request::Report { cell_id, report } => return self.report(cell_id, report),
+            Request::Job(request) => return self.job(request),
+            Request::RunTask(request) => return self.run_task(request),
             Request::Unfold { process_guid, from } => self.unfold(process_guid, *from),
             Request::Settle { process_guid } => self.settle(process_guid),
             Request::Retire { key, why } => self.retire(key, *why),
@@ -85,6 +89,12 @@ impl Step<'_, '_> {
             Request::FailLostTask { task_guid, cell_id } => self.fail_lost_task(task_guid, cell_id),
         }
         Ok(Reply::Done)
+    }
+
+    fn job(&mut self, request: &JobRequest) -> Result<Reply, Refusal> {
+        let (reply, effects) = job::rules::decide(self.draft, request, self.now)?;
+        self.effects.extend(effects);
+        Ok(reply)
     }
 
     fn report(&mut self, cell_id: &CellId, report: &Report) -> Result<Reply, Refusal> {

@@ -9,8 +9,10 @@ use crate::board::request::{Effect, Refusal, Reply};
 use crate::board::settings::Settings;
 use crate::board::task::{Task, TaskDefinition, TaskState};
 use crate::board::{reasons, text, validate};
+use crate::job::SchedulerNews;
 use crate::planted::Flaw;
-use crate::run::task_guid::PREFIX;
+use crate::run::is_of_run;
+use crate::run::name::TASK_PREFIX;
 use crate::seams::Timestamp;
 
 /// What convergence does to a task that waits too long.
@@ -34,19 +36,14 @@ pub(in crate::board) fn kick(task: &Task, now: Timestamp, settings: &Settings) -
         }
         TaskState::Pending => waits.then_some(Kick::Restart),
         TaskState::Running => None,
-        // Its name is given once: were it forgotten before its outcome is stored, it could be launched again.
-        TaskState::Completed if is_work_of_a_run(task) => None,
+        // The scheduler deletes it when its outcome is stored with its run.
+        TaskState::Completed | TaskState::Resolving if is_of_run(task.guid()) => None,
         TaskState::Completed if expired => Some(Kick::Delete),
         TaskState::Completed => (waits && has_callback(task)).then_some(Kick::Resolve),
         // Demoted it would be deleted at once: otherwise a callback that never works keeps it for ever.
         TaskState::Resolving if waits && expired => Some(Kick::Delete),
         TaskState::Resolving => waits.then_some(Kick::Demote),
     }
-}
-
-/// Whoever leads the run deletes it.
-fn is_work_of_a_run(task: &Task) -> bool {
-    task.guid().as_str().starts_with(PREFIX) && !has_callback(task)
 }
 
 /// How a task ended.
@@ -66,6 +63,20 @@ impl<'a> Outcome<'a> {
 
 impl Step<'_, '_> {
     pub(super) fn create_task(
+        &mut self,
+        definition: &TaskDefinition,
+        instance_guid: &InstanceGuid,
+    ) -> Result<Reply, Refusal> {
+        if is_of_run(&definition.task_guid) {
+            let text = format!(
+                "task_guid: `{TASK_PREFIX}` is what the tasks of runs begin with: take another one"
+            );
+            return Err(Refusal::Invalid { problems: vec![text] });
+        }
+        self.take_task(definition, instance_guid)
+    }
+
+    pub(super) fn take_task(
         &mut self,
         definition: &TaskDefinition,
         instance_guid: &InstanceGuid,
@@ -132,11 +143,17 @@ impl Step<'_, '_> {
 
     pub(super) fn cancel_task(&mut self, guid: &TaskGuid) -> Result<Reply, Refusal> {
         let task = self.task(guid)?;
+        not_of_run(guid)?;
+        self.cancel_it(task)
+    }
+
+    pub(super) fn cancel_it(&mut self, task: Task) -> Result<Reply, Refusal> {
+        let guid = task.guid().clone();
         match task.state {
             TaskState::Pending => {}
             TaskState::Running => self.effects.extend(task.cell_id.clone().map(|cell_id| {
                 let instance = InstanceKey { instance_guid: task.instance_guid.clone(), cell_id };
-                Effect::CancelTask { task_guid: guid.clone(), instance }
+                Effect::CancelTask { task_guid: guid, instance }
             })),
             TaskState::Completed | TaskState::Resolving => {
                 return Err(refused("be cancelled", &task));
@@ -148,6 +165,7 @@ impl Step<'_, '_> {
     /// Whoever gets it to RESOLVING is the only one who may call back or delete.
     pub(super) fn resolve_task(&mut self, guid: &TaskGuid) -> Result<Reply, Refusal> {
         let task = self.task(guid)?;
+        not_of_run(guid)?;
         match task.state {
             TaskState::Completed => Ok(shown(self.step_task(task, TaskState::Resolving))),
             TaskState::Pending | TaskState::Running | TaskState::Resolving => {
@@ -222,7 +240,7 @@ impl Step<'_, '_> {
         }
     }
 
-    fn task(&self, guid: &TaskGuid) -> Result<Task, Refusal> {
+    pub(super) fn task(&self, guid: &TaskGuid) -> Result<Task, Refusal> {
         self.draft.task(guid).ok_or_else(|| no_task(guid))
     }
 
@@ -256,6 +274,10 @@ impl Step<'_, '_> {
         if task.state != to {
             debug_assert!(task.state.next().contains(&to), "{:?} to {to:?}", task.state);
             task.since = self.now;
+            if is_of_run(task.guid()) {
+                self.effects
+                    .push(Effect::Scheduler(SchedulerNews::Task { guid: task.guid().clone() }));
+            }
         }
         task.state = to;
         task.version += 1;
@@ -268,7 +290,17 @@ fn has_callback(task: &Task) -> bool {
     !task.definition.completion_callback_url.is_empty()
 }
 
-fn shown(task: Task) -> Reply {
+/// What does the work of a run goes and ends with its run.
+fn not_of_run(guid: &TaskGuid) -> Result<(), Refusal> {
+    if !is_of_run(guid) {
+        return Ok(());
+    }
+    let text =
+        format!("task `{guid}` does the work of a run: cancel the run with `kapell run cancel`");
+    Err(Refusal::State { text })
+}
+
+pub(super) fn shown(task: Task) -> Reply {
     Reply::Task { task: Box::new(task), created: false }
 }
 

@@ -1,12 +1,15 @@
 //! Every index says what a look at all records would.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::world::*;
 use crate::board::converge::{Pass, Place, converge, fresh, next_due, rescues};
 use crate::board::*;
+use crate::job::{Definition, Job, JobDefinition};
+use crate::run::{Run, RunId, RunState, Trigger};
 use crate::seams::Timestamp;
 
 const GUIDS: [&str; 3] = ["p", "q", "r"];
@@ -73,12 +76,59 @@ fn arb_domain() -> impl Strategy<Value = Freshness> {
     })
 }
 
+const JOBS: [&str; 3] = ["j", "j-k", "jj"];
+
+fn arb_job() -> impl Strategy<Value = Job> {
+    (0..3_usize, 0..2_usize).prop_map(|(job, domain)| {
+        let text = format!(
+            r#"{{"job_id":"{}","domain":"{}","revision":1,"mark":5,"created_at":1,"updated_at":1,"version":1}}"#,
+            JOBS[job], DOMAINS[domain]
+        );
+        serde_json::from_str(&text).unwrap()
+    })
+}
+
+fn arb_run() -> impl Strategy<Value = Run> {
+    let names = (0..3_usize, 0..2_usize, 7..13_i64, any::<bool>());
+    (names, 0..RunState::ALL.len(), 0..3_u64, 0..5_i64).prop_map(
+        |((job, domain, at, by_hand), state, revision, ended)| {
+            let (job, at) = (JOBS[job].into(), Timestamp(at * 1000));
+            let run = Run::unreadable(RunId::scheduled(&job, at));
+            let state = RunState::ALL[state];
+            Run {
+                run_id: if by_hand { RunId::asked_for(&job, at, 1) } else { run.run_id.clone() },
+                trigger: if by_hand {
+                    Trigger::Manual { who: "ada".to_owned() }
+                } else {
+                    Trigger::Schedule
+                },
+                domain: DOMAINS[domain].into(),
+                state,
+                revision,
+                completed_at: state.is_final().then_some(Timestamp(ended)),
+                ..run
+            }
+        },
+    )
+}
+
+fn arb_revision() -> impl Strategy<Value = Definition> {
+    (0..3_usize, 0..3_u64).prop_map(|(job, revision)| {
+        let text = format!(r#"{{"job_id":"{}","command":{{"command":"true"}}}}"#, JOBS[job]);
+        let definition: JobDefinition = serde_json::from_str(&text).unwrap();
+        Definition { revision, definition: Arc::new(definition) }
+    })
+}
+
 fn arb_record() -> impl Strategy<Value = Record> {
     prop_oneof![
         4 => arb_actual().prop_map(|lrp| Record::Actual(Box::new(lrp))),
         1 => arb_desired().prop_map(|lrp| Record::Desired(Box::new(lrp))),
         2 => arb_task().prop_map(|task| Record::Task(Box::new(task))),
         1 => arb_domain().prop_map(Record::Domain),
+        1 => arb_job().prop_map(|job| Record::Job(Box::new(job))),
+        4 => arb_run().prop_map(|run| Record::Run(Box::new(run))),
+        1 => arb_revision().prop_map(Record::Definition),
     ]
 }
 
@@ -120,9 +170,41 @@ proptest! {
         let desired = records.desired.values().cloned().map(|lrp| Record::Desired(Box::new(lrp)));
         let tasks = records.tasks.values().cloned().map(|task| Record::Task(Box::new(task)));
         let domains = records.domains.values().cloned().map(Record::Domain);
+        let jobs = records.jobs.values().cloned().map(|job| Record::Job(Box::new(job)));
+        let runs = records.runs.values().cloned().map(Record::Run);
+        let revisions = records.definitions.iter().map(|((_, revision), definition)| {
+            Record::Definition(Definition { revision: *revision, definition: Arc::clone(definition) })
+        });
         let mut again = Gathering::default();
         all.chain(desired).chain(tasks).chain(domains).for_each(|record| again.add(record));
+        jobs.chain(runs).chain(revisions).for_each(|record| again.add(record));
         prop_assert_eq!(again.end(), records);
+    }
+
+    #[test]
+    fn jobs_and_runs_are_found_as_a_scan_finds_them(records in arb_records()) {
+        let ids = |runs: Vec<&Run>| runs.into_iter().map(|run| run.run_id.clone()).collect::<Vec<_>>();
+        let all: Vec<&Run> = records.runs.values().map(AsRef::as_ref).collect();
+        let of = |test: &dyn Fn(&Run) -> bool| ids(all.iter().copied().filter(|run| test(run)).collect());
+        let is_active = |run: &Run| !run.state.is_final();
+        prop_assert_eq!(ids(records.active_runs().collect()), of(&is_active));
+        prop_assert_eq!(records.count_active_runs(), of(&is_active).len());
+        for job in JOBS {
+            let id = JobId::from(job);
+            prop_assert_eq!(ids(records.runs_of(&id).collect()), of(&|run| run.run_id.job() == job));
+            let active = of(&|run| run.run_id.job() == job && is_active(run));
+            prop_assert_eq!(ids(records.active_runs_of(&id).collect()), active);
+            let Some(stands) = records.jobs.get(&id).map(|job| records.stands(job)) else { continue };
+            let scheduled = all.iter().filter(|run| run.run_id.job() == job && run.trigger.is_of_schedule());
+            let newest = scheduled.map(|run| run.scheduled_at).max();
+            prop_assert_eq!(stands, newest.map_or(Timestamp(5), |at| at.max(Timestamp(5))));
+        }
+        for domain in DOMAINS {
+            let domain = Domain::from(domain);
+            prop_assert_eq!(ids(records.runs_in(&domain).collect()), of(&|run| run.domain == domain));
+            let jobs = records.jobs.values().filter(|job| job.domain == domain);
+            prop_assert_eq!(records.jobs_in(&domain).collect::<Vec<_>>(), jobs.collect::<Vec<_>>());
+        }
     }
 
     #[test]

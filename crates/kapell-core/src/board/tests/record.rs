@@ -1,8 +1,12 @@
+use std::sync::Arc;
+
 use super::world::*;
 use crate::board::aside::{Aside, admit};
 use crate::board::ids::Names;
 use crate::board::record::Corrupt;
 use crate::board::*;
+use crate::job::Definition;
+use crate::run::{Run, RunId, RunState};
 use crate::seams::Timestamp;
 
 fn all() -> Vec<ActualLrp> {
@@ -93,11 +97,25 @@ fn every_key_says_what_it_is_about() {
         RecordKey::Evacuating(key(0)),
         RecordKey::Task("t".into()),
         RecordKey::Domain("d".into()),
+        RecordKey::Job("j".into()),
+        RecordKey::Definition("j".into(), 300),
+        RecordKey::Run(RunId::parse("j:1763290800").unwrap()),
+        RecordKey::Run(RunId::parse("j:1763290800-3f9a0c1d").unwrap()),
     ];
     for key in keys {
         assert_eq!(RecordKey::decode(&key.encode()), Some(key));
     }
-    for bytes in [&b""[..], b"x", b"aweb", b"aweb\x01\0\0\0\0", b"d\xff"] {
+    for bytes in [
+        &b""[..],
+        b"x",
+        b"aweb",
+        b"aweb\x01\0\0\0\0",
+        b"d\xff",
+        b"vj\0\0",
+        b"rj",
+        b"rj\0x",
+        b"r\x001",
+    ] {
         assert_eq!(RecordKey::decode(bytes), None, "{bytes:?}");
     }
 }
@@ -169,4 +187,50 @@ fn what_was_set_aside_keeps_its_key_and_has_a_place_of_its_own() {
     assert_eq!(Record::decode(b"dweb", &stands_in.encode()), Ok(stands_in));
     assert_eq!(aside::replacement(b"dweb", (home + 1, 16)), None);
     assert_eq!(aside::replacement(b"tweb", (home, 16)), None);
+}
+
+/// Fixed for ever, or until the version is another one.
+#[test]
+fn jobs_and_runs_are_written_so() {
+    let run = Run { update_id: Some(0xab), ..Run::unreadable(RunId::parse("j:17").unwrap()) };
+    let run = Record::Run(Box::new(run));
+    assert_eq!(run.key().encode(), b"rj\x0017");
+    let text = String::from_utf8(run.encode()).unwrap();
+    let begins = "r\u{1}{\"run_id\":\"j:17\",\"domain\":\"jobs\",\"revision\":0,\"trigger\":{\"by\":\"schedule\"},\"scheduled_at\":17000,";
+    assert!(text.starts_with(begins), "{text}");
+    assert!(text.contains("\"update_id\":\"000000000000000000000000000000ab\""), "{text}");
+    assert_eq!(Record::decode(&run.key().encode(), &run.encode()), Ok(run));
+    let definition =
+        serde_json::from_str(r#"{"job_id":"j","command":{"command":"true"}}"#).unwrap();
+    let of = Record::Definition(Definition { revision: 2, definition: Arc::new(definition) });
+    assert_eq!(of.key().encode(), b"vj\0\0\0\0\0\0\0\0\x02");
+    assert_eq!(
+        of.encode(),
+        br#"v.{"job_id":"j","domain":"jobs","timezone":"UTC","command":{"command":"true"}}"#
+            .map(|byte| if byte == b'.' { 1 } else { byte })
+    );
+    assert_eq!(Record::decode(&of.key().encode(), &of.encode()), Ok(of.clone()));
+    assert_eq!(why(b"vk\0\0\0\0\0\0\0\0\x02", &of.encode()), Corrupt::Misplaced);
+    assert_eq!(why(&of.key().encode(), b"v\x02{}"), Corrupt::Newer { version: 2 });
+}
+
+#[test]
+fn a_run_whose_fields_do_not_fit_its_state_is_no_record() {
+    let run = Run::unreadable(RunId::parse("j:17").unwrap());
+    for run in [Run { completed_at: None, ..run.clone() }, Run { state: RunState::Running, ..run }]
+    {
+        let record = Record::Run(Box::new(run));
+        assert_eq!(why(&record.key().encode(), &record.encode()), Corrupt::Inconsistent);
+    }
+}
+
+/// Otherwise its moment would be taken for one that nobody dealt with.
+#[test]
+fn for_a_run_that_cannot_be_read_another_stands_in() {
+    let home = shard_of("j", 16);
+    let stands_in = aside::replacement(b"rj\x0017", (home, 16)).unwrap();
+    let Record::Run(run) = &stands_in else { panic!("{stands_in:?}") };
+    assert_eq!((run.scheduled_at, run.state), (Timestamp(17_000), RunState::Orphaned));
+    assert_eq!(Record::decode(b"rj\x0017", &stands_in.encode()), Ok(stands_in));
+    assert_eq!(aside::replacement(b"rj\x0017-ab", (home, 16)), None);
 }

@@ -92,6 +92,7 @@ fn answer(effect: Effect) -> Request {
         Effect::Next(request) => request,
         Effect::CallBack { task } => Request::ResolveTask { task_guid: task.guid().clone() },
         Effect::Untold { task } => Request::DeleteTask { task_guid: task.guid().clone() },
+        Effect::Scheduler(news) => panic!("{news:?} without a job"),
     }
 }
 

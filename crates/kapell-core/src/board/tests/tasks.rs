@@ -313,7 +313,8 @@ fn a_callback_that_never_works_does_not_keep_a_task_for_ever() {
                 | Effect::StartTask { .. }
                 | Effect::Stop { .. }
                 | Effect::CancelTask { .. }
-                | Effect::Next(_) => panic!("{effect:?}"),
+                | Effect::Next(_)
+                | Effect::Scheduler(_) => panic!("{effect:?}"),
             }
         }
     }

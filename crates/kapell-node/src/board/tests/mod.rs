@@ -6,6 +6,7 @@ mod effects;
 mod events;
 mod fakes;
 mod hub;
+mod jobs;
 mod outlook;
 mod plan;
 mod presence;

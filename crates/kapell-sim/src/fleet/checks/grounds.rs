@@ -68,7 +68,11 @@ impl Grounds {
                 }
             }
             RecordKey::Instance(key) | RecordKey::Evacuating(key) => self.look(key, records),
-            RecordKey::Task(_) | RecordKey::Domain(_) => {}
+            RecordKey::Task(_)
+            | RecordKey::Domain(_)
+            | RecordKey::Job(_)
+            | RecordKey::Definition(..)
+            | RecordKey::Run(_) => {}
         }
     }
 

@@ -112,7 +112,7 @@ impl NothingLost {
                 let done = self.is_gone(&key, asked) || !is_visible(&key, view);
                 return done.then_some(()).ok_or_else(|| unwritten(request));
             }
-            Reply::Instance(_) => return Ok(()),
+            Reply::Instance(_) | Reply::Job { .. } | Reply::Run { .. } => return Ok(()),
         };
         self.acknowledged.insert(key);
         done.then_some(()).ok_or_else(|| unwritten(request))
@@ -150,7 +150,9 @@ impl NothingLost {
             Some(Record::Domain(fresh)) => {
                 (fresh.expires_at.map_or_else(String::new, |at| at.0.to_string()), 0)
             }
-            Some(Record::Actual(_)) => return Ok(()),
+            Some(Record::Actual(_) | Record::Job(_) | Record::Definition(_) | Record::Run(_)) => {
+                return Ok(());
+            }
         };
         self.absent.remove(key);
         let written = self.written.entry((key.clone(), creation)).or_default();
@@ -175,14 +177,38 @@ impl NothingLost {
             }
             (Some(Record::Desired(before)), None) => !before.removing,
             (Some(Record::Task(_) | Record::Domain(_)), None) => true,
-            (Some(Record::Actual(_) | Record::Domain(_)) | None, _)
+            (
+                Some(
+                    Record::Actual(_)
+                    | Record::Domain(_)
+                    | Record::Job(_)
+                    | Record::Definition(_)
+                    | Record::Run(_),
+                )
+                | None,
+                _,
+            )
             | (
                 Some(Record::Desired(_)),
-                Some(Record::Actual(_) | Record::Task(_) | Record::Domain(_)),
+                Some(
+                    Record::Actual(_)
+                    | Record::Task(_)
+                    | Record::Domain(_)
+                    | Record::Job(_)
+                    | Record::Definition(_)
+                    | Record::Run(_),
+                ),
             )
             | (
                 Some(Record::Task(_)),
-                Some(Record::Actual(_) | Record::Desired(_) | Record::Domain(_)),
+                Some(
+                    Record::Actual(_)
+                    | Record::Desired(_)
+                    | Record::Domain(_)
+                    | Record::Job(_)
+                    | Record::Definition(_)
+                    | Record::Run(_),
+                ),
             ) => false,
         };
         if !goes || self.wants_removed(key) || !clocks_are_true(view.plan) {
@@ -191,7 +217,14 @@ impl NothingLost {
         let by_rule = match before {
             Some(Record::Task(task)) => self.may_be_forgotten(task, view),
             Some(Record::Domain(fresh)) => !fresh.is_fresh(view.wall.after(SLACK)),
-            Some(Record::Desired(_) | Record::Actual(_)) | None => false,
+            Some(
+                Record::Desired(_)
+                | Record::Actual(_)
+                | Record::Job(_)
+                | Record::Definition(_)
+                | Record::Run(_),
+            )
+            | None => false,
         };
         if by_rule { Ok(()) } else { Err(format!("{key:?} goes, and nobody has asked for that")) }
     }
@@ -212,7 +245,12 @@ impl NothingLost {
 fn stands_in(record: &Record) -> bool {
     match record {
         Record::Desired(lrp) => lrp.forgotten,
-        Record::Actual(_) | Record::Task(_) | Record::Domain(_) => false,
+        Record::Actual(_)
+        | Record::Task(_)
+        | Record::Domain(_)
+        | Record::Job(_)
+        | Record::Definition(_)
+        | Record::Run(_) => false,
     }
 }
 
@@ -238,8 +276,20 @@ fn may_follow(
             (after.version, before.version)
         }
         (
-            Record::Desired(_) | Record::Actual(_) | Record::Task(_) | Record::Domain(_),
-            Record::Desired(_) | Record::Actual(_) | Record::Task(_) | Record::Domain(_),
+            Record::Desired(_)
+            | Record::Actual(_)
+            | Record::Task(_)
+            | Record::Domain(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_),
+            Record::Desired(_)
+            | Record::Actual(_)
+            | Record::Task(_)
+            | Record::Domain(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_),
         ) => return Ok(()),
     };
     if is > was { Ok(()) } else { Err(format!("{key:?}: version {is} is put over {was}")) }
@@ -271,7 +321,14 @@ fn is_same(one: &Request, other: &Request) -> bool {
 fn is_visible(key: &RecordKey, view: &View<'_>) -> bool {
     match view.records.get(key) {
         Some(Record::Desired(lrp)) => !lrp.removing,
-        Some(Record::Actual(_) | Record::Task(_) | Record::Domain(_)) => true,
+        Some(
+            Record::Actual(_)
+            | Record::Task(_)
+            | Record::Domain(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_),
+        ) => true,
         None => false,
     }
 }

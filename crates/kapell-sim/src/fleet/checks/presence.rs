@@ -35,8 +35,20 @@ fn lost(change: &Change, view: &View<'_>) -> Option<CellId> {
         (Record::Task(before), Record::Task(after)) => lost_task(before, after),
         (Record::Actual(before), Record::Actual(after)) => lost_instance(before, after, view),
         (
-            Record::Desired(_) | Record::Actual(_) | Record::Task(_) | Record::Domain(_),
-            Record::Desired(_) | Record::Actual(_) | Record::Task(_) | Record::Domain(_),
+            Record::Desired(_)
+            | Record::Actual(_)
+            | Record::Task(_)
+            | Record::Domain(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_),
+            Record::Desired(_)
+            | Record::Actual(_)
+            | Record::Task(_)
+            | Record::Domain(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_),
         ) => None,
     }
 }

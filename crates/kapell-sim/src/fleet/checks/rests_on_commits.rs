@@ -26,7 +26,11 @@ fn to_place(change: &Change) -> Option<Unit> {
         Record::Task(task) => {
             (task.state == TaskState::Pending).then(|| Unit::Task(task.guid().clone()))
         }
-        Record::Desired(_) | Record::Domain(_) => None,
+        Record::Desired(_)
+        | Record::Domain(_)
+        | Record::Job(_)
+        | Record::Definition(_)
+        | Record::Run(_) => None,
     }
 }
 

@@ -1,0 +1,401 @@
+//! Who may go: runs that would be too many of their job or their group at once.
+//!
+//! The scheduler keeps one [`Places`] for all jobs. A run holds its place from its admission until it ends. Who waits goes
+//! in the order of due times: the first of those whose job and group both have room. Since a run needs both only at the
+//! same time and holds neither while it waits, nobody waits for somebody who waits, and nobody is passed over for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::definition::{Group, JobDefinition, Overlap};
+use crate::board::{GroupName, JobId};
+use crate::run::{RunId, StopKind};
+use crate::seams::Timestamp;
+
+/// What a job says about runs at the same time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    pub overlap: Overlap,
+    pub max_concurrent_runs: u32,
+    pub group: Option<Group>,
+}
+
+impl Terms {
+    pub fn of(definition: &JobDefinition) -> Self {
+        Self {
+            overlap: definition.overlap,
+            max_concurrent_runs: definition.max_concurrent_runs,
+            group: definition.group.clone(),
+        }
+    }
+
+    /// Without it, as many as like.
+    fn limit(&self) -> Option<usize> {
+        match self.overlap {
+            Overlap::Allow => None,
+            Overlap::Skip
+            | Overlap::Queue
+            | Overlap::QueueOne
+            | Overlap::CancelOther
+            | Overlap::TerminateOther => Some(at_least_one(self.max_concurrent_runs)),
+        }
+    }
+}
+
+fn at_least_one(limit: u32) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX).max(1)
+}
+
+/// What becomes of a run. Each has its reason, which names the run that is in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    Admit {
+        run: RunId,
+    },
+    Wait {
+        run: RunId,
+        behind: RunId,
+        why: String,
+    },
+    /// It ends without having done anything.
+    TurnAway {
+        run: RunId,
+        behind: RunId,
+        why: String,
+    },
+    /// It holds a place that another one is to have.
+    Stop {
+        run: RunId,
+        kind: StopKind,
+        why: String,
+    },
+}
+
+/// Who waits: the earliest due first.
+type Turn = (Timestamp, RunId);
+
+#[derive(Debug, Clone)]
+struct JobPlaces {
+    terms: Terms,
+    holders: BTreeSet<RunId>,
+    waiting: BTreeSet<Turn>,
+    /// Those that were told to stop: another one waits for their places.
+    stopping: BTreeSet<RunId>,
+    /// What its group has of it among those that could go.
+    listed: Option<Turn>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct GroupPlaces {
+    /// What each of its jobs says.
+    limits: BTreeMap<JobId, u32>,
+    holders: BTreeSet<RunId>,
+    /// The first of each job that has room itself.
+    ready: BTreeSet<Turn>,
+}
+
+impl GroupPlaces {
+    fn limit(&self) -> usize {
+        self.limits.values().min().map_or(1, |limit| at_least_one(*limit))
+    }
+
+    fn is_full(&self) -> bool {
+        self.holders.len() >= self.limit()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.limits.is_empty() && self.holders.is_empty()
+    }
+}
+
+impl JobPlaces {
+    fn is_full(&self) -> bool {
+        self.terms.limit().is_some_and(|limit| self.holders.len() >= limit)
+    }
+}
+
+/// All places: who holds one and who waits for one.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    jobs: BTreeMap<JobId, JobPlaces>,
+    groups: BTreeMap<GroupName, GroupPlaces>,
+    /// The group in which a run holds its place, whatever its job says meanwhile.
+    held_in: BTreeMap<RunId, GroupName>,
+}
+
+impl Places {
+    /// A job is there, or has changed: who waits may go, and nobody loses a place.
+    pub fn update(&mut self, job: &JobId, terms: Terms) -> Vec<Decision> {
+        let former = self.leave_group(job);
+        let group = terms.group.clone();
+        match self.jobs.get_mut(job) {
+            Some(places) => places.terms = terms,
+            None => {
+                let (holders, waiting, stopping) = Default::default();
+                self.jobs.insert(
+                    job.clone(),
+                    JobPlaces { terms, holders, waiting, stopping, listed: None },
+                );
+            }
+        }
+        if let Some(group) = &group {
+            self.groups
+                .entry(group.name.clone())
+                .or_default()
+                .limits
+                .insert(job.clone(), group.limit);
+        }
+        let mut decisions = self.settle(job);
+        // Those of the others may go that it held back there.
+        if let Some(former) =
+            former.filter(|former| group.is_none_or(|group| group.name != *former))
+        {
+            decisions.extend(self.settle_group(&former));
+        }
+        decisions
+    }
+
+    /// A job is gone, and so are its runs.
+    pub fn forget(&mut self, job: &JobId) -> Vec<Decision> {
+        let Some(places) = self.jobs.get_mut(job) else { return Vec::new() };
+        places.waiting.clear();
+        let holders: Vec<RunId> = places.holders.iter().cloned().collect();
+        let mut decisions = Vec::new();
+        for run in holders {
+            decisions.extend(self.ended(&run));
+        }
+        let group = self.leave_group(job);
+        self.jobs.remove(job);
+        decisions.extend(group.into_iter().flat_map(|group| self.settle_group(&group)));
+        decisions
+    }
+
+    /// A run that holds its place since before this leader.
+    pub fn hold(&mut self, run: &RunId) {
+        let Some(places) = self.jobs.get_mut(&run.job_id()) else { return };
+        places.holders.insert(run.clone());
+        if let Some(group) = &places.terms.group {
+            self.held_in.insert(run.clone(), group.name.clone());
+            self.groups.entry(group.name.clone()).or_default().holders.insert(run.clone());
+        }
+        let job = run.job_id();
+        self.list(&job);
+    }
+
+    /// A run is due. Of the runs that had to go for it, and of itself, the answer says what becomes.
+    pub fn ask(&mut self, run: &RunId, due_at: Timestamp) -> Vec<Decision> {
+        let job = run.job_id();
+        let Some(places) = self.jobs.get_mut(&job) else { return Vec::new() };
+        if places.holders.contains(run) {
+            return vec![Decision::Admit { run: run.clone() }];
+        }
+        let turn = (due_at, run.clone());
+        if places.waiting.contains(&turn) {
+            return Vec::new();
+        }
+        if let Some(refused) = self.refusal(&job, run) {
+            return vec![refused];
+        }
+        let mut decisions = self.make_way(&job, run);
+        if let Some(places) = self.jobs.get_mut(&job) {
+            places.waiting.insert(turn);
+        }
+        decisions.extend(self.settle(&job));
+        let goes = decisions
+            .iter()
+            .any(|made| matches!(made, Decision::Admit { run: admitted } if admitted == run));
+        if !goes {
+            decisions.extend(self.wait(&job, run));
+        }
+        decisions
+    }
+
+    /// A run has ended, or waits no more.
+    pub fn ended(&mut self, run: &RunId) -> Vec<Decision> {
+        let job = run.job_id();
+        if let Some(places) = self.jobs.get_mut(&job) {
+            places.stopping.remove(run);
+            if !places.holders.remove(run) {
+                places.waiting.retain(|(_, waits)| waits != run);
+            }
+        }
+        let held_in = self.held_in.remove(run);
+        if let Some(group) = held_in.as_ref().and_then(|name| self.groups.get_mut(name)) {
+            group.holders.remove(run);
+        }
+        let mut decisions = self.settle(&job);
+        decisions.extend(held_in.into_iter().flat_map(|group| self.settle_group(&group)));
+        decisions
+    }
+
+    pub fn holds(&self, run: &RunId) -> bool {
+        self.jobs.get(&run.job_id()).is_some_and(|places| places.holders.contains(run))
+    }
+
+    /// How many hold a place, and how many wait.
+    pub fn count(&self) -> (usize, usize) {
+        let sum = |sum: (usize, usize), it: &JobPlaces| {
+            (sum.0 + it.holders.len(), sum.1 + it.waiting.len())
+        };
+        self.jobs.values().fold((0, 0), sum)
+    }
+}
+
+/// What `overlap` says.
+impl Places {
+    /// Whether a run is one too many and may not wait.
+    fn refusal(&self, job: &JobId, run: &RunId) -> Option<Decision> {
+        let places = self.jobs.get(job)?;
+        let limit = places.terms.limit()?;
+        let first_waiting = places.waiting.first().map(|(_, run)| run);
+        let turn_away = |behind: &RunId, why: String| {
+            Some(Decision::TurnAway { run: run.clone(), behind: behind.clone(), why })
+        };
+        match places.terms.overlap {
+            Overlap::Skip if places.holders.len() + places.waiting.len() >= limit => {
+                let behind = places.holders.first().or(first_waiting)?;
+                let verb =
+                    if places.holders.is_empty() { "waits for its group" } else { "is under way" };
+                turn_away(
+                    behind,
+                    format!("run `{behind}` {verb}, and at most {limit} may be (overlap: skip)"),
+                )
+            }
+            Overlap::QueueOne => {
+                let behind = first_waiting?;
+                turn_away(
+                    behind,
+                    format!("run `{behind}` waits already, and one may (overlap: queue_one)"),
+                )
+            }
+            Overlap::Allow
+            | Overlap::Skip
+            | Overlap::Queue
+            | Overlap::CancelOther
+            | Overlap::TerminateOther => None,
+        }
+    }
+
+    /// Has others of the job go, if that is what it says.
+    fn make_way(&mut self, job: &JobId, run: &RunId) -> Vec<Decision> {
+        let Some(places) = self.jobs.get_mut(job) else { return Vec::new() };
+        let (kind, name) = match places.terms.overlap {
+            Overlap::Allow | Overlap::Skip | Overlap::Queue | Overlap::QueueOne => {
+                return Vec::new();
+            }
+            Overlap::CancelOther => (StopKind::Graceful, "cancel_other"),
+            Overlap::TerminateOther => (StopKind::AtOnce, "terminate_other"),
+        };
+        let limit = places.terms.limit().unwrap_or(usize::MAX);
+        let mut decisions = Vec::new();
+        // Those that wait for the same are replaced first: they have not begun.
+        while places.waiting.len() >= limit {
+            let Some((_, waits)) = places.waiting.pop_first() else { break };
+            let why = format!("run `{run}` is to run instead (overlap: {name})");
+            decisions.push(Decision::TurnAway { run: waits, behind: run.clone(), why });
+        }
+        let wanted = (places.holders.len() + places.waiting.len() + 1).saturating_sub(limit);
+        let more = wanted.saturating_sub(places.stopping.len());
+        let holders = places.holders.difference(&places.stopping).take(more);
+        for holder in holders.cloned().collect::<Vec<_>>() {
+            let why = format!("run `{run}` is to run instead (overlap: {name})");
+            places.stopping.insert(holder.clone());
+            decisions.push(Decision::Stop { run: holder, kind, why });
+        }
+        decisions
+    }
+
+    /// What a run that waits is behind.
+    fn wait(&self, job: &JobId, run: &RunId) -> Option<Decision> {
+        let places = self.jobs.get(job)?;
+        let wait = |behind: &RunId, why: String| Decision::Wait {
+            run: run.clone(),
+            behind: behind.clone(),
+            why,
+        };
+        if places.is_full() {
+            let behind = places.holders.first()?;
+            let limit = places.terms.limit().unwrap_or(usize::MAX);
+            return Some(wait(
+                behind,
+                format!("run `{behind}` is under way, and at most {limit} of job `{job}` may be"),
+            ));
+        }
+        let group = places.terms.group.as_ref()?;
+        let (name, places) = (&group.name, self.groups.get(&group.name)?);
+        let behind = places.holders.first()?;
+        let limit = places.limit();
+        Some(wait(
+            behind,
+            format!("run `{behind}` is under way, and at most {limit} of group `{name}` may be"),
+        ))
+    }
+}
+
+/// Who goes next.
+impl Places {
+    /// Admits those of a job that may go.
+    fn settle(&mut self, job: &JobId) -> Vec<Decision> {
+        let Some(places) = self.jobs.get_mut(job) else { return Vec::new() };
+        if let Some(group) = places.terms.group.as_ref().map(|group| group.name.clone()) {
+            self.list(job);
+            return self.settle_group(&group);
+        }
+        let mut decisions = Vec::new();
+        while !places.is_full() {
+            let Some((_, run)) = places.waiting.pop_first() else { break };
+            places.holders.insert(run.clone());
+            decisions.push(Decision::Admit { run });
+        }
+        decisions
+    }
+
+    fn settle_group(&mut self, name: &GroupName) -> Vec<Decision> {
+        let mut decisions = Vec::new();
+        while let Some(group) = self.groups.get_mut(name).filter(|group| !group.is_full()) {
+            let Some((due_at, run)) = group.ready.pop_first() else { break };
+            let job = run.job_id();
+            group.holders.insert(run.clone());
+            self.held_in.insert(run.clone(), name.clone());
+            if let Some(places) = self.jobs.get_mut(&job) {
+                places.listed = None;
+                places.waiting.remove(&(due_at, run.clone()));
+                places.holders.insert(run.clone());
+            }
+            self.list(&job);
+            decisions.push(Decision::Admit { run });
+        }
+        if self.groups.get(name).is_some_and(GroupPlaces::is_empty) {
+            self.groups.remove(name);
+        }
+        decisions
+    }
+
+    /// Tells the group of a job which of its runs could go, if one could.
+    fn list(&mut self, job: &JobId) {
+        let Some(places) = self.jobs.get_mut(job) else { return };
+        let Some(group) = &places.terms.group else { return };
+        let first = places.waiting.first().filter(|_| !places.is_full()).cloned();
+        if first == places.listed {
+            return;
+        }
+        let group = self.groups.entry(group.name.clone()).or_default();
+        if let Some(former) = &places.listed {
+            group.ready.remove(former);
+        }
+        group.ready.extend(first.clone());
+        places.listed = first;
+    }
+
+    /// A job has no say in its group any more; the group, if there is one, is to be settled.
+    fn leave_group(&mut self, job: &JobId) -> Option<GroupName> {
+        let places = self.jobs.get_mut(job)?;
+        let listed = places.listed.take();
+        let name = places.terms.group.as_ref()?.name.clone();
+        let group = self.groups.get_mut(&name)?;
+        group.limits.remove(job);
+        if let Some(listed) = listed {
+            group.ready.remove(&listed);
+        }
+        Some(name)
+    }
+}

@@ -1,0 +1,73 @@
+//! Runs for moments that have passed, because somebody asks for them.
+
+use std::collections::BTreeMap;
+
+use super::request::NewRun;
+use crate::board::JobId;
+use crate::run::{RunId, Trigger};
+use crate::schedule::Moments;
+use crate::seams::Timestamp;
+
+/// So many runs one backfill makes.
+pub const MOST: usize = 1_000;
+
+/// What a backfill comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backfill {
+    /// The oldest moment first; each is to be triggered.
+    pub runs: Vec<NewRun>,
+    /// Moments that a calendar excludes: no run is made for them here either.
+    pub excluded: usize,
+}
+
+/// Why nothing is made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("`from` must be before `to`")]
+    Backwards,
+    #[error("`to` must not be later than now: what is to come is scheduled anyway")]
+    Future,
+    #[error("these are more than {MOST} runs: the first {MOST} of them are before {} (in milliseconds since 1970); ask for less at once", until.0)]
+    TooMany { until: Timestamp },
+}
+
+/// The moments from `from` until before `to` as runs, due now. `drawn` is in their ids, so that those of two backfills differ.
+pub fn plan(
+    job_id: &JobId,
+    moments: &impl Moments,
+    (from, to): (Timestamp, Timestamp),
+    now: Timestamp,
+    who: &str,
+    drawn: u64,
+) -> Result<Backfill, Refused> {
+    if from >= to {
+        return Err(Refused::Backwards);
+    }
+    if to > now {
+        return Err(Refused::Future);
+    }
+    let mut backfill = Backfill { runs: Vec::new(), excluded: 0 };
+    let mut at = Timestamp(from.0.saturating_sub(1));
+    // Of what is excluded there may be as much as likes.
+    for _ in 0..100 * MOST {
+        let Some(next) = moments.next_after(at).filter(|next| next.at < to) else {
+            return Ok(backfill);
+        };
+        at = next.at;
+        if next.excluded.is_some() {
+            backfill.excluded += 1;
+            continue;
+        }
+        if backfill.runs.len() == MOST {
+            break;
+        }
+        backfill.runs.push(NewRun {
+            run_id: RunId::asked_for(job_id, at, drawn),
+            scheduled_at: at,
+            due_at: now,
+            trigger: Trigger::Backfill { who: who.to_owned() },
+            parameters: BTreeMap::new(),
+        });
+    }
+    Err(Refused::TooMany { until: at })
+}

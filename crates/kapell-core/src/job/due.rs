@@ -1,0 +1,244 @@
+//! Which moments of a job are due: each once, over restarts, failovers and clock changes.
+//!
+//! What was dealt with is what the board says, so a clock that was put back repeats nothing. A clock that was put
+//! forward makes moments late, as a long outage does: `catch_up` says what becomes of them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::definition::{CatchUpPolicy, JobDefinition};
+use super::record::{Job, PassReason, Passed};
+use super::request::{MOST_RUNS, NewRun};
+use crate::run::{RunId, Trigger};
+use crate::schedule::{Moments, Occurrence};
+use crate::seams::Timestamp;
+
+/// How far ahead of its time a run is made.
+pub const AHEAD: Duration = Duration::from_secs(10);
+/// What is older than this when it is planned counts as missed.
+pub const GRACE: Duration = Duration::from_secs(30);
+/// So many moments one call looks at. What is behind them is for the next call.
+pub const MOST_MOMENTS: usize = 1_000;
+/// Moments of a job that schedules nothing are passed over together, so late.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// What becomes of the moments that are due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    pub runs: Vec<NewRun>,
+    pub passed: Vec<Passed>,
+    /// Every moment up to this one is dealt with by these; where the job stands already if there are none.
+    pub to: Timestamp,
+    /// The next moment to plan for. One that is within reach already means: plan again at once.
+    pub next: Option<Timestamp>,
+}
+
+/// Plans the moments of a job after `stands`, which were not dealt with yet, until `ahead` from now.
+pub fn plan(
+    job: &Job,
+    stands: Timestamp,
+    definition: &JobDefinition,
+    moments: &impl Moments,
+    now: Timestamp,
+    ahead: Duration,
+) -> Planned {
+    let mut planned = Planned { runs: Vec::new(), passed: Vec::new(), to: stands, next: None };
+    if job.removed {
+        return planned;
+    }
+    if let Some(why) = idle(job, definition) {
+        idle_through(&mut planned, moments, now, ahead, &why);
+        return planned;
+    }
+    let rule = Rule::new(definition, moments, stands, now);
+    let mut skips = job.skip_next;
+    let mut looked = 0;
+    loop {
+        let Some(next) = moments.next_after(planned.to) else { return planned };
+        planned.next = Some(next.at);
+        if next.at > now.after(ahead) || planned.runs.len() == MOST_RUNS {
+            return planned;
+        }
+        if looked == MOST_MOMENTS {
+            rule.leap(&mut planned, moments);
+            return planned;
+        }
+        looked += 1;
+        match rule.verdict(&next) {
+            Err(why) => pass(&mut planned, next.at, 1, why),
+            Ok(_) if skips > 0 => {
+                skips -= 1;
+                pass(&mut planned, next.at, 1, PassReason::SkippedByAction);
+            }
+            Ok(trigger) => {
+                planned.to = next.at;
+                planned.runs.push(NewRun {
+                    run_id: RunId::scheduled(&job.job_id, next.at),
+                    scheduled_at: next.at,
+                    due_at: moments.put_off(next.at),
+                    trigger,
+                    parameters: BTreeMap::new(),
+                });
+            }
+        }
+    }
+}
+
+/// Why nothing of a job is scheduled at all.
+fn idle(job: &Job, definition: &JobDefinition) -> Option<PassReason> {
+    if definition.suspend {
+        return Some(PassReason::Suspended { note: definition.suspend_note.clone() });
+    }
+    job.paused.as_ref().map(|pause| PassReason::Paused { note: pause.note.clone() })
+}
+
+fn idle_through(
+    planned: &mut Planned,
+    moments: &impl Moments,
+    now: Timestamp,
+    ahead: Duration,
+    why: &PassReason,
+) {
+    let Some(first) = moments.next_after(planned.to) else { return };
+    planned.next = Some(first.at.after(IDLE + ahead));
+    if first.at.after(IDLE) > now {
+        return;
+    }
+    for _ in 0..MOST_MOMENTS {
+        let Some(next) = moments.next_after(planned.to) else {
+            planned.next = None;
+            return;
+        };
+        planned.next = Some(next.at.after(IDLE + ahead));
+        if next.at > now {
+            return;
+        }
+        pass(planned, next.at, 1, why.clone());
+    }
+    // Those that are left are as many as like, and all alike.
+    pass(planned, now, 0, why.clone());
+    planned.next = moments.next_after(now).map(|next| next.at.after(IDLE + ahead));
+}
+
+fn pass(planned: &mut Planned, at: Timestamp, count: u32, why: PassReason) {
+    let next = Passed { from: at, to: at, count, why };
+    match planned.passed.last_mut() {
+        Some(last)
+            if last.joins(&next)
+                && planned.runs.last().is_none_or(|run| run.scheduled_at < last.from) =>
+        {
+            last.join(&next);
+        }
+        Some(_) | None => planned.passed.push(next),
+    }
+    planned.to = at;
+}
+
+/// What a moment is judged by.
+struct Rule<'a> {
+    definition: &'a JobDefinition,
+    now: Timestamp,
+    /// Of the moments that were missed, the last one that could have been a run.
+    last: Option<Timestamp>,
+}
+
+impl<'a> Rule<'a> {
+    fn new(
+        definition: &'a JobDefinition,
+        moments: &impl Moments,
+        stands: Timestamp,
+        now: Timestamp,
+    ) -> Self {
+        let last = match definition.catch_up.policy {
+            CatchUpPolicy::None | CatchUpPolicy::All => None,
+            CatchUpPolicy::Last => {
+                let window = now.before(definition.catch_up.window.get());
+                // A moment that is as old as the window is not older.
+                last_missed(moments, stands.max(Timestamp(window.0.saturating_sub(1))), now)
+            }
+        };
+        Self { definition, now, last }
+    }
+
+    /// What a moment becomes: a run, or nothing.
+    fn verdict(&self, moment: &Occurrence) -> Result<Trigger, PassReason> {
+        if let Some(calendar) = &moment.excluded {
+            return Err(PassReason::Excluded { calendar: calendar.clone() });
+        }
+        let late = self.now.since(moment.at);
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        if let Some(deadline) =
+            self.definition.starting_deadline.filter(|deadline| late > deadline.get())
+        {
+            return Err(PassReason::DeadlineMissed {
+                late_ms: millis(late),
+                deadline_ms: millis(deadline.get()),
+            });
+        }
+        if late <= GRACE {
+            return Ok(Trigger::Schedule);
+        }
+        let window = self.definition.catch_up.window.get();
+        let not_caught_up =
+            |policy: &str| Err(PassReason::NotCaughtUp { policy: policy.to_owned() });
+        match self.definition.catch_up.policy {
+            CatchUpPolicy::None => not_caught_up("none"),
+            CatchUpPolicy::Last | CatchUpPolicy::All if late > window => {
+                Err(PassReason::TooOld { window_ms: millis(window) })
+            }
+            CatchUpPolicy::Last if self.last != Some(moment.at) => not_caught_up("last"),
+            CatchUpPolicy::Last | CatchUpPolicy::All => Ok(Trigger::CatchUp),
+        }
+    }
+
+    /// Passes over all that comes to nothing anyhow, however much it is, without counting it.
+    fn leap(&self, planned: &mut Planned, moments: &impl Moments) {
+        let not_caught_up = |policy: &str| PassReason::NotCaughtUp { policy: policy.to_owned() };
+        let window = self.definition.catch_up.window.get();
+        let edge = self.now.before(GRACE);
+        let (mut until, why) = match self.definition.catch_up.policy {
+            CatchUpPolicy::None => (edge, not_caught_up("none")),
+            CatchUpPolicy::Last => (self.last.unwrap_or(edge), not_caught_up("last")),
+            CatchUpPolicy::All => {
+                let window_ms = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
+                (self.now.before(window).min(edge), PassReason::TooOld { window_ms })
+            }
+        };
+        if let Some(deadline) = self.definition.starting_deadline {
+            until = until.max(self.now.before(deadline.get()));
+        }
+        let to = Timestamp(until.0.saturating_sub(1));
+        if planned.to < to {
+            planned.passed.push(Passed { from: planned.to.next(), to, count: 0, why });
+            planned.to = to;
+            planned.next = moments.next_after(to).map(|next| next.at);
+        }
+    }
+}
+
+/// The last moment after `after` that counts as missed and is not excluded. It is looked for from the end, for there
+/// may be very many.
+fn last_missed(moments: &impl Moments, after: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let mut end = now.before(GRACE);
+    let mut reach = 1_000;
+    let mut left = 10 * MOST_MOMENTS;
+    while after < end && left > 0 {
+        let from = Timestamp(end.0.saturating_sub(reach)).max(after);
+        let mut found = None;
+        let mut at = from;
+        while let Some(next) = moments.next_after(at).filter(|next| next.at < end) {
+            at = next.at;
+            if next.excluded.is_none() {
+                found = Some(at);
+            }
+            left = left.saturating_sub(1);
+        }
+        if found.is_some() {
+            return found;
+        }
+        left = left.saturating_sub(1);
+        end = from.next();
+        reach = reach.saturating_mul(2);
+    }
+    None
+}

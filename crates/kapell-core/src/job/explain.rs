@@ -1,0 +1,382 @@
+//! Why a job did or did not run: every decision with its reason.
+
+use super::definition::JobDefinition;
+use super::due::{AHEAD, GRACE};
+use super::record::{Job, PassReason, Passed, PauseCause};
+use crate::run::{Noted, Run, RunState, Trigger};
+use crate::schedule::{ClockChange, Moments, Occurrence};
+use crate::seams::Timestamp;
+
+/// All that is known of a job.
+#[derive(Debug, Clone, Copy)]
+pub struct JobFacts<'a> {
+    pub job: &'a Job,
+    pub definition: &'a JobDefinition,
+    /// Up to where its moments were dealt with.
+    pub stands: Timestamp,
+    /// Its runs, the oldest moment first.
+    pub runs: &'a [&'a Run],
+}
+
+/// An answer to "why?".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// One sentence.
+    pub summary: String,
+    /// In order, each with its reason.
+    pub decisions: Vec<Decision>,
+    /// The next moment that becomes a run, as things stand.
+    pub next: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// When it was made, or what moment it is about.
+    pub at: Timestamp,
+    pub about: About,
+    pub text: String,
+}
+
+/// What a decision goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum About {
+    Due,
+    ClockChange,
+    Calendar,
+    Suspend,
+    Jitter,
+    Deadline,
+    CatchUp,
+    Skip,
+    Overlap,
+    Constraint,
+    Action,
+    State,
+    Cancel,
+    Adoption,
+}
+
+impl About {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Due => "due",
+            Self::ClockChange => "clock change",
+            Self::Calendar => "calendar",
+            Self::Suspend => "suspend",
+            Self::Jitter => "jitter",
+            Self::Deadline => "deadline",
+            Self::CatchUp => "catch-up",
+            Self::Skip => "skip",
+            Self::Overlap => "overlap",
+            Self::Constraint => "constraint",
+            Self::Action => "action",
+            Self::State => "state",
+            Self::Cancel => "cancel",
+            Self::Adoption => "adoption",
+        }
+    }
+}
+
+/// Explains a job: what holds it back, what its last moments came to, and when it runs next.
+pub fn job(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Explained {
+    let next = next_run(facts, moments, now);
+    let mut decisions: Vec<Decision> = facts.job.passed.iter().map(passed).collect();
+    let ended = |run: &&Run| {
+        let text = format!("run `{}` {}", run.run_id, outcome(run));
+        Decision { at: run.scheduled_at, about: About::State, text }
+    };
+    decisions.extend(facts.runs.iter().map(ended));
+    decisions.sort_by_key(|decision| decision.at);
+    Explained { summary: summary(facts, next), decisions, next }
+}
+
+/// Explains a moment: the one at `at` or, if there is none, the first after it.
+pub fn at(
+    facts: &JobFacts<'_>,
+    moments: &impl Moments,
+    at: Timestamp,
+    now: Timestamp,
+) -> Explained {
+    let next = next_run(facts, moments, now);
+    let before = Timestamp(at.0.div_euclid(1000) * 1000 - 1);
+    let Some(moment) = moments.next_after(before) else {
+        let summary = format!("job `{}` has no moment at or after that", facts.job.job_id);
+        return Explained { summary, decisions: Vec::new(), next };
+    };
+    let mut decisions = of_moment(&moment, moments);
+    let run =
+        facts.runs.iter().find(|run| run.trigger.is_of_schedule() && run.scheduled_at == moment.at);
+    let summary = if let Some(run) = run {
+        decisions.extend(of_run(run));
+        format!("run `{}` of that moment {}", run.run_id, outcome(run))
+    } else {
+        let (decision, summary) = without_run(facts, &moment, now);
+        decisions.extend(decision);
+        summary
+    };
+    Explained { summary, decisions, next }
+}
+
+/// Why a moment has no run.
+fn without_run(
+    facts: &JobFacts<'_>,
+    moment: &Occurrence,
+    now: Timestamp,
+) -> (Option<Decision>, String) {
+    let at = moment.at;
+    if let Some(calendar) = &moment.excluded {
+        return (None, format!("that moment is excluded by calendar `{calendar}`"));
+    }
+    if at < facts.job.created_at {
+        return (None, "that moment was before the job was there".to_owned());
+    }
+    if at > facts.stands {
+        let seconds = AHEAD.as_secs();
+        let text = match hold(facts) {
+            Some((_, why)) => {
+                format!("that moment is still to come, and nothing is scheduled: {why}")
+            }
+            None if at < now.before(GRACE) => {
+                "that moment was missed, and what becomes of it is not decided yet".to_owned()
+            }
+            None => format!("that moment is still to come: its run is made {seconds} s before it"),
+        };
+        return (None, text);
+    }
+    let mut known =
+        facts.job.passed.iter().rev().filter(|passed| passed.from <= at && at <= passed.to);
+    match known.next() {
+        Some(found) => {
+            let decision = passed(found);
+            let summary = format!("that moment came to nothing: {}", decision.text);
+            (Some(Decision { at, ..decision }), summary)
+        }
+        None => (
+            None,
+            "that moment was dealt with, and its run or its reason is not kept any more (history)"
+                .to_owned(),
+        ),
+    }
+}
+
+fn of_moment(moment: &Occurrence, moments: &impl Moments) -> Vec<Decision> {
+    let at = moment.at;
+    let decision = |about, text: &str| Decision { at, about, text: text.to_owned() };
+    let mut found = vec![decision(About::Due, "a moment of its schedule")];
+    if let Some(change) = moment.change {
+        found.push(decision(About::ClockChange, clock_change(change)));
+    }
+    if let Some(calendar) = &moment.excluded {
+        found.push(decision(About::Calendar, &format!("excluded by calendar `{calendar}`")));
+    }
+    let off = moments.put_off(at).since(at);
+    if !off.is_zero() {
+        found.push(decision(
+            About::Jitter,
+            &format!("put off by {:.1} s (jitter)", off.as_secs_f64()),
+        ));
+    }
+    found
+}
+
+/// What the clock of a zone does to a moment.
+pub const fn clock_change(change: ClockChange) -> &'static str {
+    match change {
+        ClockChange::Gap => {
+            "its local time does not exist that day: it is at the first instant after the gap"
+        }
+        ClockChange::FoldOnce => "its local time exists twice that day: it is at the first of both",
+        ClockChange::FoldFirst => {
+            "its local time exists twice that day: this is the first, and it runs at each"
+        }
+        ClockChange::FoldSecond => {
+            "its local time exists twice that day: this is the second, and it runs at each"
+        }
+    }
+}
+
+/// Every decision about a run that is kept, in order.
+fn of_run(run: &Run) -> Vec<Decision> {
+    let made = match &run.trigger {
+        Trigger::Schedule => (About::Due, "a run was made for it".to_owned()),
+        Trigger::CatchUp => {
+            (About::CatchUp, "it was missed, and a run was made for it later (catch_up)".to_owned())
+        }
+        Trigger::Manual { who } => (About::Due, format!("asked for by {who}")),
+        Trigger::Backfill { who } => (About::Due, format!("asked for by {who} (backfill)")),
+        Trigger::Retry { of, who } => {
+            (About::Due, format!("another try of `{of}`, asked for by {who}"))
+        }
+        Trigger::Action { of } => (About::Action, format!("kicked off by run `{of}`")),
+    };
+    let first = Decision { at: run.created_at, about: made.0, text: made.1 };
+    let rest = run.timeline.iter().map(|entry| {
+        let (about, text) = noted(&entry.noted);
+        Decision { at: entry.at, about, text }
+    });
+    std::iter::once(first).chain(rest).collect()
+}
+
+fn noted(noted: &Noted) -> (About, String) {
+    match noted {
+        Noted::State { to, why } => (About::State, format!("{}: {why}", to.name())),
+        Noted::Revision { revision } => {
+            (About::State, format!("it goes by revision {revision} of its job"))
+        }
+        Noted::Waits { why } => (About::Overlap, format!("it waits: {why}")),
+        Noted::Constraint { name, met, message } => {
+            let is = if *met { "is met" } else { "is not met" };
+            (About::Constraint, format!("`{name}` {is}: {message}"))
+        }
+        Noted::ConstraintError { name, message } => {
+            (About::Constraint, format!("`{name}` could not be checked: {message}"))
+        }
+        Noted::Action { name, ok: true, message } => {
+            (About::Action, format!("`{name}` was taken: {message}"))
+        }
+        Noted::Action { name, ok: false, message } => {
+            (About::Action, format!("`{name}` failed: {message}"))
+        }
+        Noted::Adopted { evidence } => {
+            (About::Adoption, format!("another leader took it over: {evidence}"))
+        }
+        Noted::Cancel { why } => (About::Cancel, why.clone()),
+        Noted::Ignored { what } => (About::State, format!("ignored: {what}")),
+    }
+}
+
+/// What several moments came to.
+fn passed(passed: &Passed) -> Decision {
+    let (about, why) = pass_reason(&passed.why);
+    let many = if passed.count > 1 { format!("{} moments: ", passed.count) } else { String::new() };
+    Decision { at: passed.from, about, text: format!("{many}{why}") }
+}
+
+/// Why a moment came to nothing.
+pub fn pass_reason(why: &PassReason) -> (About, String) {
+    let seconds = |millis: u64| std::time::Duration::from_millis(millis).as_secs_f64();
+    let noted = |what: &str, note: &str| {
+        if note.is_empty() { what.to_owned() } else { format!("{what}: {note}") }
+    };
+    match why {
+        PassReason::Suspended { note } => (About::Suspend, noted("the job was suspended", note)),
+        PassReason::Paused { note } => (About::Suspend, noted("the job was paused", note)),
+        PassReason::Excluded { calendar } => {
+            (About::Calendar, format!("excluded by calendar `{calendar}`"))
+        }
+        PassReason::NotCaughtUp { policy } => {
+            (About::CatchUp, format!("it was missed, and not made up for (catch_up: {policy})"))
+        }
+        PassReason::TooOld { window_ms } => {
+            let window = seconds(*window_ms);
+            (
+                About::CatchUp,
+                format!(
+                    "it was missed longer ago than the {window:.0} s that are made up for (catch_up)"
+                ),
+            )
+        }
+        PassReason::DeadlineMissed { late_ms, deadline_ms } => {
+            let (late, deadline) = (seconds(*late_ms), seconds(*deadline_ms));
+            (
+                About::Deadline,
+                format!("{late:.1} s late, and {deadline:.1} s are allowed (starting_deadline)"),
+            )
+        }
+        PassReason::SkippedByAction => {
+            (About::Skip, "passed over by an action (skipNextInstance)".to_owned())
+        }
+        PassReason::SameInstant => (
+            About::ClockChange,
+            "a clock change maps it to the instant of another moment".to_owned(),
+        ),
+    }
+}
+
+/// What keeps all of a job's moments from becoming runs.
+fn hold(facts: &JobFacts<'_>) -> Option<(About, String)> {
+    if facts.job.removed {
+        return Some((About::Suspend, "the job is deleted".to_owned()));
+    }
+    if facts.definition.suspend {
+        let note = &facts.definition.suspend_note;
+        return Some(pass_reason(&PassReason::Suspended { note: note.clone() }));
+    }
+    let pause = facts.job.paused.as_ref()?;
+    let by = match &pause.cause {
+        PauseCause::Person { who } => format!("paused by {who}"),
+        PauseCause::Failures { run_id } => {
+            format!("paused after run `{run_id}` failed (pause_after_failures)")
+        }
+    };
+    let text = if pause.note.is_empty() { by } else { format!("{by}: {}", pause.note) };
+    Some((About::Suspend, text))
+}
+
+/// The first moment to come that no calendar excludes and no action passes over.
+fn next_run(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Option<Timestamp> {
+    const FAR: usize = 10_000;
+    if hold(facts).is_some() {
+        return None;
+    }
+    let waits = facts
+        .runs
+        .iter()
+        .filter(|run| run.trigger.is_of_schedule() && run.state == RunState::PreRun);
+    if let Some(first) = waits.map(|run| run.scheduled_at).find(|at| *at >= now) {
+        return Some(first);
+    }
+    let mut skips = facts.job.skip_next;
+    let mut at = facts.stands.max(now);
+    for _ in 0..FAR {
+        let next = moments.next_after(at)?;
+        at = next.at;
+        match next.excluded {
+            Some(_) => {}
+            None if skips > 0 => skips -= 1,
+            None => return Some(at),
+        }
+    }
+    None
+}
+
+fn summary(facts: &JobFacts<'_>, next: Option<Timestamp>) -> String {
+    let job_id = &facts.job.job_id;
+    let active = facts.runs.iter().filter(|run| !run.state.is_final()).count();
+    let runs = match active {
+        0 => String::new(),
+        1 => "; one run is under way".to_owned(),
+        many => format!("; {many} runs are under way"),
+    };
+    let what = match (hold(facts), next) {
+        (Some((_, why)), _) => format!("nothing is scheduled: {why}"),
+        (None, Some(_)) => "it is scheduled".to_owned(),
+        (None, None) if facts.definition.schedule.is_empty() => {
+            "it has no schedule: it runs when it is triggered".to_owned()
+        }
+        (None, None) => "its schedule has no moment to come".to_owned(),
+    };
+    format!("job `{job_id}`: {what}{runs}")
+}
+
+/// How a run stands.
+fn outcome(run: &Run) -> String {
+    let why = if run.reason.is_empty() { String::new() } else { format!(": {}", run.reason) };
+    match run.state {
+        RunState::Completed if run.skipped => format!("was skipped{why}"),
+        RunState::Completed => "succeeded".to_owned(),
+        RunState::Failed => format!("failed{why}"),
+        RunState::Cancelled => format!("was cancelled{why}"),
+        RunState::Orphaned => format!("was given up{why}"),
+        RunState::PreRun => "waits for its time or its turn".to_owned(),
+        RunState::Retrying => format!("waits for its next attempt{why}"),
+        RunState::Pending
+        | RunState::ConditionPending
+        | RunState::ConditionRunning
+        | RunState::ActionPending
+        | RunState::ActionRunning
+        | RunState::ContainerCreating
+        | RunState::Running
+        | RunState::Terminating => format!("is under way ({})", run.state.name()),
+    }
+}

@@ -1,0 +1,167 @@
+//! Runs are made.
+
+use super::{Step, made, shown};
+use crate::board::{JobId, Record, Refusal, Reply};
+use crate::job::definition::JobDefinition;
+use crate::job::record::{Job, PassReason, Passed};
+use crate::job::request::{MOST_RUNS, NewRun, SchedulerNews};
+use crate::run::{Run, RunId, RunState, Trigger};
+use crate::seams::Timestamp;
+
+impl Step<'_, '_> {
+    pub(super) fn advance(
+        &mut self,
+        job_id: &JobId,
+        (from, to): (Timestamp, Timestamp),
+        runs: &[NewRun],
+        passed: &[Passed],
+    ) -> Result<Reply, Refusal> {
+        let mut job = self.lasting(job_id)?;
+        self.check_advance(&job, (from, to), runs)?;
+        for new in runs {
+            self.make(&job, new);
+        }
+        let last = runs.last().map_or(from, |run| run.scheduled_at);
+        if passed.is_empty() && to <= last {
+            return Ok(shown(job));
+        }
+        job.mark = job.mark.max(to);
+        let skipped = passed.iter().filter(|passed| passed.why == PassReason::SkippedByAction);
+        let skipped = skipped.fold(0_u32, |sum, passed| sum.saturating_add(passed.count));
+        job.skip_next = job.skip_next.saturating_sub(skipped);
+        job.pass(passed.iter().cloned());
+        Ok(shown(self.put(job)))
+    }
+
+    /// What was planned by what is not so any more is planned again.
+    fn check_advance(
+        &self,
+        job: &Job,
+        (from, to): (Timestamp, Timestamp),
+        runs: &[NewRun],
+    ) -> Result<(), Refusal> {
+        let refused = |text: String| Err(Refusal::State { text });
+        let (job_id, stands) = (&job.job_id, self.draft.stands(job));
+        if from != stands {
+            return refused(format!(
+                "job `{job_id}` stands at {}, not {}: plan it again",
+                stands.0, from.0
+            ));
+        }
+        let suspended = self.definition(job).is_none_or(|definition| definition.suspend);
+        if !runs.is_empty() && (job.paused.is_some() || suspended) {
+            return refused(format!("job `{job_id}` is paused or suspended: plan it again"));
+        }
+        let mut problems = Vec::new();
+        if runs.len() > MOST_RUNS {
+            problems.push(format!("at most {MOST_RUNS} runs are made at once, not {}", runs.len()));
+        }
+        let mut before = from;
+        for run in runs {
+            let at = run.scheduled_at;
+            let is_next = before < at && at <= to && run.run_id == RunId::scheduled(job_id, at);
+            if !is_next || !run.trigger.is_of_schedule() {
+                problems.push(format!(
+                    "`{}` is not a moment of job `{job_id}` after {}",
+                    run.run_id, before.0
+                ));
+            } else if self.draft.run(&run.run_id).is_some() {
+                problems.push(format!("run `{}` is there already", run.run_id));
+            }
+            before = at;
+        }
+        if problems.is_empty() { Ok(()) } else { Err(Refusal::Invalid { problems }) }
+    }
+
+    pub(super) fn trigger(&mut self, job_id: &JobId, new: &NewRun) -> Result<Reply, Refusal> {
+        let job = self.lasting(job_id)?;
+        let definition = self.definition(&job);
+        let Some(definition) = definition else {
+            let text = format!("what job `{job_id}` does could not be read: apply it again");
+            return Err(Refusal::State { text });
+        };
+        let problems = triggered(&definition, new);
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid { problems });
+        }
+        if self.draft.run(&new.run_id).is_some() {
+            let text = format!("run `{}` is there already", new.run_id);
+            return Err(Refusal::Exists { text, fields: vec!["run_id".to_owned()] });
+        }
+        Ok(made(self.make(&job, new)))
+    }
+
+    fn make(&mut self, job: &Job, new: &NewRun) -> Box<Run> {
+        let run = Box::new(Run {
+            run_id: new.run_id.clone(),
+            domain: job.domain.clone(),
+            revision: job.revision,
+            trigger: new.trigger.clone(),
+            scheduled_at: new.scheduled_at,
+            due_at: new.due_at,
+            parameters: new.parameters.clone(),
+            state: RunState::PreRun,
+            previous_state: None,
+            attempt: 0,
+            created_at: self.now,
+            started_at: None,
+            retry_at: None,
+            completed_at: None,
+            exit_code: None,
+            reason: String::new(),
+            skipped: false,
+            cancel: None,
+            timeline: Vec::new(),
+            metrics: None,
+            update_id: None,
+            version: 1,
+        });
+        self.draft.put(Record::Run(run.clone()));
+        self.tell(SchedulerNews::Made { run_id: new.run_id.clone() });
+        run
+    }
+}
+
+/// Everything that is wrong with a run that somebody asks for.
+fn triggered(definition: &JobDefinition, new: &NewRun) -> Vec<String> {
+    let job_id = &definition.job_id;
+    let mut problems = Vec::new();
+    if new.run_id.job() != job_id.as_str() || new.run_id.moment().is_some() {
+        problems.push(format!(
+            "run_id: `{}` is not one for a run of job `{job_id}` that is asked for",
+            new.run_id
+        ));
+    }
+    match &new.trigger {
+        Trigger::Schedule | Trigger::CatchUp => {
+            problems
+                .push("trigger: what the schedule asks for is made by the scheduler".to_owned());
+        }
+        Trigger::Manual { .. } if !definition.manual => {
+            problems.push(format!("job `{job_id}` is not to be run by hand (`manual: false`)"));
+        }
+        Trigger::Manual { .. }
+        | Trigger::Backfill { .. }
+        | Trigger::Retry { .. }
+        | Trigger::Action { .. } => {}
+    }
+    for (name, value) in &new.parameters {
+        let Some(parameter) =
+            definition.parameters.iter().find(|parameter| parameter.name == *name)
+        else {
+            let names: Vec<&str> =
+                definition.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+            let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            problems.push(format!("parameters: job `{job_id}` has no `{name}`; it has {has}"));
+            continue;
+        };
+        if !parameter.changeable && parameter.default.as_ref() != Some(value) {
+            problems.push(format!("parameters: `{name}` of job `{job_id}` is not to be changed"));
+        }
+        if !parameter.options.is_empty() && !parameter.options.contains(value) {
+            let options = parameter.options.join(", ");
+            problems.push(format!("parameters: `{name}` must be one of {options}, not `{value}`"));
+        }
+    }
+    problems
+}

@@ -1,0 +1,198 @@
+//! Why a job did or did not run; what a backfill and a simulation come to.
+
+use super::world::*;
+use crate::board::JobId;
+use crate::job::backfill::{self, Refused};
+use crate::job::explain::{About, Explained, JobFacts, at, job};
+use crate::job::simulate::simulate;
+use crate::job::{Job, JobDefinition, JobRequest, Length, PassReason, Passed, PauseCause};
+use crate::run::{Entry, Noted, Run, RunId, RunState, RunUpdate, Trigger, UpdateKind};
+use crate::schedule::{ClockChange, Moments, Occurrence};
+use crate::seams::Timestamp;
+
+const MINUTE: Every = Every::new(60);
+
+fn minute(number: u64) -> Timestamp {
+    NOW.after(seconds(60 * number))
+}
+
+fn asked(world: &World, definition: &JobDefinition, moment: Option<Timestamp>) -> Explained {
+    let runs: Vec<&Run> = world.records.runs_of(&id()).collect();
+    let facts = JobFacts { job: world.job(), definition, stands: world.stands(), runs: &runs };
+    match moment {
+        None => job(&facts, &MINUTE, world.now),
+        Some(moment) => at(&facts, &MINUTE, moment, world.now),
+    }
+}
+
+fn pass(world: &mut World, to: Timestamp, why: PassReason) {
+    let from = world.stands();
+    let passed = vec![Passed { from: to, to, count: 1, why }];
+    world.ask(JobRequest::Advance { job_id: id(), from, to, runs: Vec::new(), passed }).unwrap();
+}
+
+#[test]
+fn every_reason_why_a_moment_came_to_nothing_is_said() {
+    let note = || "why".to_owned();
+    let reasons = [
+        (PassReason::Suspended { note: note() }, About::Suspend, "suspended: why"),
+        (PassReason::Paused { note: String::new() }, About::Suspend, "the job was paused"),
+        (PassReason::Excluded { calendar: "off".to_owned() }, About::Calendar, "calendar `off`"),
+        (PassReason::NotCaughtUp { policy: "none".to_owned() }, About::CatchUp, "catch_up: none"),
+        (PassReason::TooOld { window_ms: 60_000 }, About::CatchUp, "than the 60 s"),
+        (
+            PassReason::DeadlineMissed { late_ms: 1500, deadline_ms: 1000 },
+            About::Deadline,
+            "1.5 s late",
+        ),
+        (PassReason::SkippedByAction, About::Skip, "skipNextInstance"),
+        (PassReason::SameInstant, About::ClockChange, "another moment"),
+    ];
+    for (why, about, text) in reasons {
+        let mut world = World::with(&definition());
+        pass(&mut world, minute(1), why);
+        let explained = asked(&world, &definition(), Some(minute(1)));
+        assert!(
+            explained.summary.contains("came to nothing") && explained.summary.contains(text),
+            "{explained:?}"
+        );
+        assert_eq!(explained.decisions.last().map(|it| it.about), Some(about));
+        let whole = asked(&world, &definition(), None);
+        assert!(whole.decisions[0].text.contains(text), "{whole:?}");
+        assert_eq!(whole.next, Some(minute(2)));
+    }
+}
+
+#[test]
+fn a_moment_with_a_run_shows_what_was_decided_about_it() {
+    let mut world = World::with(&definition());
+    let run = world.advance(1).remove(0);
+    let notes = [
+        Noted::State { to: RunState::Pending, why: "its time has come".to_owned() },
+        Noted::Waits { why: "run `j:1` is under way".to_owned() },
+        Noted::Constraint {
+            name: "time_window".to_owned(),
+            met: false,
+            message: "it is night".to_owned(),
+        },
+        Noted::Action { name: "log".to_owned(), ok: true, message: "said".to_owned() },
+        Noted::Cancel { why: "enough".to_owned() },
+        Noted::Adopted { evidence: "its work runs".to_owned() },
+    ];
+    let timeline = notes.map(|noted| Entry { at: NOW, attempt: 0, noted }).to_vec();
+    let reason = "exit code 3".to_owned();
+    world.update(
+        &run,
+        RunUpdate { timeline, reason, ..update(UpdateKind::Ended, 0, RunState::Failed) },
+    );
+    let explained = asked(&world, &definition(), Some(Timestamp(minute(1).0 + 400)));
+    assert_eq!(explained.summary, format!("run `{run}` of that moment failed: exit code 3"));
+    let about: Vec<About> = explained.decisions.iter().map(|it| it.about).collect();
+    let expected = [
+        About::Due,
+        About::Due,
+        About::State,
+        About::Overlap,
+        About::Constraint,
+        About::Action,
+        About::Cancel,
+        About::Adoption,
+    ];
+    assert_eq!(about, expected);
+    assert_eq!(explained.decisions[4].text, "`time_window` is not met: it is night");
+}
+
+#[test]
+fn moments_that_are_to_come_or_were_never_due_say_so() {
+    let mut world = World::with(&definition());
+    let said = |world: &World, moment| asked(world, &definition(), Some(moment)).summary;
+    assert!(said(&world, minute(3)).contains("its run is made 10 s before it"));
+    assert!(said(&world, Timestamp(NOW.0 - 60_000)).contains("before the job was there"));
+    world.now = minute(10);
+    assert!(said(&world, minute(3)).contains("not decided yet"));
+    let cause = PauseCause::Person { who: "ada".to_owned() };
+    world.ask(JobRequest::Pause { job_id: id(), cause, note: "moving".to_owned() }).unwrap();
+    assert!(said(&world, minute(12)).contains("paused by ada: moving"));
+    let whole = asked(&world, &definition(), None);
+    assert_eq!(
+        (whole.next, &*whole.summary),
+        (None, "job `j`: nothing is scheduled: paused by ada: moving")
+    );
+}
+
+#[test]
+fn when_it_runs_next_is_said_past_what_is_excluded_and_skipped() {
+    let world = World::with(&definition());
+    let job_record = Job { skip_next: 2, ..world.job().clone() };
+    let moments = Every { excluded: NOW.0 / 60_000 + 1, ..MINUTE };
+    let definition = definition();
+    let facts = JobFacts { job: &job_record, definition: &definition, stands: NOW, runs: &[] };
+    assert_eq!(job(&facts, &moments, NOW).next, Some(minute(4)));
+    let suspended = JobDefinition { suspend: true, ..definition.clone() };
+    let facts = JobFacts { definition: &suspended, ..facts };
+    assert_eq!(job(&facts, &moments, NOW).next, None);
+}
+
+fn backfill(from: Timestamp, to: Timestamp) -> Result<backfill::Backfill, Refused> {
+    let moments = Every { excluded: NOW.0 / 60_000 - 2, ..MINUTE };
+    backfill::plan(&JobId::from("j"), &moments, (from, to), NOW, "ada", 0xab)
+}
+
+#[test]
+fn a_backfill_makes_a_run_of_each_moment_that_is_not_excluded() {
+    let made = backfill(Timestamp(NOW.0 - 240_000), NOW).unwrap();
+    let ids: Vec<&RunId> = made.runs.iter().map(|run| &run.run_id).collect();
+    let expected =
+        [-240, -180, -60].map(|ago| RunId::asked_for(&id(), Timestamp(NOW.0 + ago * 1000), 0xab));
+    assert_eq!((ids, made.excluded), (expected.iter().collect(), 1));
+    assert_eq!((made.runs[0].scheduled_at, made.runs[0].due_at), (Timestamp(NOW.0 - 240_000), NOW));
+    assert_eq!(made.runs[0].trigger, Trigger::Backfill { who: "ada".to_owned() });
+    let mut world = World::with(&definition());
+    for run in made.runs {
+        world.ask(JobRequest::Trigger { job_id: id(), run }).unwrap();
+    }
+    assert_eq!(world.stands(), NOW, "what the schedule does is not touched");
+}
+
+#[test]
+fn a_backfill_has_its_bounds() {
+    let ago = |minutes: i64| Timestamp(NOW.0 - minutes * 60_000);
+    assert_eq!(backfill(NOW, NOW), Err(Refused::Backwards));
+    assert_eq!(backfill(NOW, minute(1)), Err(Refused::Future));
+    assert_eq!(backfill(ago(1001), NOW).unwrap().runs.len(), 1000);
+    assert_eq!(backfill(ago(1002), NOW), Err(Refused::TooMany { until: ago(1) }));
+}
+
+/// Its second moment does not exist by the clock on the wall.
+#[derive(Debug)]
+struct Changing;
+
+impl Moments for Changing {
+    fn next_after(&self, after: Timestamp) -> Option<Occurrence> {
+        let next = MINUTE.next_after(after)?;
+        let change = (next.at == minute(1)).then_some(ClockChange::Gap);
+        Some(Occurrence { change, ..next })
+    }
+
+    fn put_off(&self, at: Timestamp) -> Timestamp {
+        if at == minute(2) { at.after(seconds(30)) } else { at }
+    }
+}
+
+#[test]
+fn a_simulation_shows_what_would_run_and_where_the_clock_changes() {
+    let starting_deadline = Some(Length::new(seconds(20)));
+    let definition = JobDefinition { starting_deadline, ..definition() };
+    let shown = simulate(&definition, &Changing, (NOW, minute(10)), 4);
+    let ats: Vec<Timestamp> = shown.moments.iter().map(|it| it.at).collect();
+    assert_eq!((ats, shown.more_from), ((0..4).map(minute).collect(), Some(minute(4))));
+    assert_eq!(shown.moments[1].change, Some(ClockChange::Gap));
+    let late = PassReason::DeadlineMissed { late_ms: 30_000, deadline_ms: 20_000 };
+    assert_eq!(
+        (shown.moments[2].due_at, &shown.moments[2].passed),
+        (minute(2).after(seconds(30)), &Some(late))
+    );
+    let suspended = JobDefinition { suspend: true, ..definition };
+    let shown = simulate(&suspended, &Changing, (NOW, minute(2)), 4);
+    assert!(shown.more_from.is_none() && shown.moments.iter().all(|it| it.passed.is_some()));
+}

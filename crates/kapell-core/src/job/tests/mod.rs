@@ -1,0 +1,10 @@
+mod admit;
+mod due;
+mod explain;
+mod history;
+mod once;
+mod removal;
+mod rules;
+mod tasks;
+mod update;
+mod world;

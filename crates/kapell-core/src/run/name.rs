@@ -1,0 +1,77 @@
+//! Names made of a run and one of its attempts: the same ones whoever makes them, and however often.
+
+use uuid::Uuid;
+
+use super::id::RunId;
+use super::update::UpdateKind;
+use crate::board::TaskGuid;
+
+/// What the guids of all tasks of runs begin with, and of no others.
+pub const TASK_PREFIX: &str = "kapell-run-";
+
+/// The namespace of our names, itself drawn once.
+const NAMESPACE: Uuid = Uuid::from_u128(0x9a1c_55d2_6f0b_4e5e_8d3a_71c6_42e8_b90f);
+
+/// The task that does the work of an attempt: [`TASK_PREFIX`] and 32 digits. Two attempts never share one.
+pub fn task_guid(run: &RunId, attempt: u32) -> TaskGuid {
+    let id = uuid_v5(&format!("task {attempt} {run}"));
+    TaskGuid::new(format!("{TASK_PREFIX}{id:032x}"))
+}
+
+/// Whether a task does the work of a run.
+pub fn is_of_run(guid: &TaskGuid) -> bool {
+    guid.as_str().starts_with(TASK_PREFIX)
+}
+
+/// The id of an update: a UUID of version 5 of run, attempt and kind.
+pub fn update_id(run: &RunId, attempt: u32, kind: UpdateKind) -> u128 {
+    uuid_v5(&format!("update {attempt} {} {run}", kind.name()))
+}
+
+fn uuid_v5(name: &str) -> u128 {
+    Uuid::new_v5(&NAMESPACE, name.as_bytes()).as_u128()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_id_is_a_uuid_of_version_5_and_differs_by_run_attempt_and_kind() {
+        let run = |id: &str| RunId::parse(id).unwrap();
+        let ids = [
+            update_id(&run("a:1"), 0, UpdateKind::Intent),
+            update_id(&run("a:1"), 0, UpdateKind::Started),
+            update_id(&run("a:1"), 1, UpdateKind::Intent),
+            update_id(&run("b:1"), 0, UpdateKind::Intent),
+        ];
+        for (at, id) in ids.iter().enumerate() {
+            assert_eq!((id >> 76 & 0xf, id >> 62 & 0b11), (5, 0b10), "{id:032x}");
+            assert!(!ids[..at].contains(id));
+        }
+        assert_eq!(ids[0], update_id(&run("a:1"), 0, UpdateKind::Intent));
+    }
+
+    #[test]
+    fn the_task_of_an_attempt_has_a_guid_of_its_own_that_a_board_takes() {
+        let run = RunId::parse("a:1").unwrap();
+        let guid = task_guid(&run, 0);
+        assert!(guid.is_valid() && is_of_run(&guid));
+        assert_eq!(guid, task_guid(&run, 0));
+        assert_ne!(guid, task_guid(&run, 1));
+        assert!(!is_of_run(&"kapell-ru".into()));
+    }
+
+    #[test]
+    fn runs_lie_in_order_of_job_and_moment() {
+        let texts = ["a:9", "a:10", "a:10-0", "a:10-ff", "a:11", "a-b:1", "aa:1", "b:0"];
+        let ids: Vec<RunId> = texts.iter().map(|text| RunId::parse(text).unwrap()).collect();
+        let mut sorted = ids.clone();
+        sorted.reverse();
+        sorted.sort();
+        assert_eq!(sorted, ids);
+        let (before, behind) = RunId::bounds("a");
+        let within = ids.iter().filter(|id| before <= **id && **id <= behind);
+        assert_eq!(within.map(RunId::as_str).collect::<Vec<_>>(), texts[..5]);
+    }
+}
