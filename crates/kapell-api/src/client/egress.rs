@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request, StatusCode};
+use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::{Request, StatusCode};
 use tokio::time::timeout;
 use url::Url;
 
@@ -35,6 +35,9 @@ pub struct Egress {
 pub enum EgressError {
     #[error("`{0}` is no URL that can be called: write http://… or https://…")]
     BadUrl(String),
+    /// What it says is not repeated: it may be a secret.
+    #[error("header `{0}` cannot be sent: it has characters that no header may have")]
+    BadHeader(String),
     #[error(transparent)]
     Tls(#[from] tls::Error),
     /// Its address is one that nobody may have us call.
@@ -54,17 +57,33 @@ pub enum EgressError {
     },
 }
 
+/// What is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'a> {
+    pub method: &'a str,
+    pub url: &'a str,
+    pub headers: &'a [(String, String)],
+    pub body: &'a Bytes,
+    /// How long it may take in all, if not as long as others.
+    pub limit: Option<Duration>,
+}
+
 /// An answer that is still coming.
 #[derive(Debug)]
 pub struct Received {
     place: String,
     status: StatusCode,
+    headers: HeaderMap,
     body: Download,
 }
 
 impl Received {
     pub const fn status(&self) -> StatusCode {
         self.status
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
     }
 
     /// The next bytes; none when all have come.
@@ -80,25 +99,32 @@ impl Received {
 impl Egress {
     /// Sends JSON, and gives the status of the answer, whatever it is.
     pub async fn post_json(&self, url: &str, body: Bytes) -> Result<StatusCode, EgressError> {
-        let sent = (Method::POST, "application/json");
-        Ok(self.exchange(sent, url, body).await?.status)
+        let sent = [("content-type".to_owned(), "application/json".to_owned())];
+        Ok(self.exchange("POST", url, &sent, body).await?.status)
     }
 
     /// Sends a file, and gives the status of the answer, whatever it is.
     pub async fn put(&self, url: &str, body: Bytes) -> Result<StatusCode, EgressError> {
-        let sent = (Method::PUT, "application/octet-stream");
-        Ok(self.exchange(sent, url, body).await?.status)
+        Ok(self.exchange("PUT", url, &file(), body).await?.status)
     }
 
     /// Asks for a file. The limit is for the beginning of the answer; nobody is followed elsewhere.
     pub async fn get(&self, url: &str) -> Result<Received, EgressError> {
-        self.exchange((Method::GET, "application/octet-stream"), url, Bytes::new()).await
+        self.exchange("GET", url, &file(), Bytes::new()).await
+    }
+
+    /// Sends anything. The limit is for the beginning of the answer; nobody is followed elsewhere.
+    pub async fn send(&self, sent: Outgoing<'_>) -> Result<Received, EgressError> {
+        let limit = sent.limit.unwrap_or(self.limit);
+        let egress = Self { ca: self.ca.clone(), limit };
+        egress.exchange(sent.method, sent.url, sent.headers, sent.body.clone()).await
     }
 
     async fn exchange(
         &self,
-        (method, content_type): (Method, &'static str),
+        method: &str,
         url: &str,
+        headers: &[(String, String)],
         body: Bytes,
     ) -> Result<Received, EgressError> {
         let bad = || EgressError::BadUrl(url.to_owned());
@@ -106,13 +132,16 @@ impl Egress {
         let base = Base::of(&target).ok_or_else(bad)?;
         let tls = if base.secure { Some(tls::client(self.ca.as_deref())?) } else { None };
         let query = target.query().map(|query| format!("?{query}")).unwrap_or_default();
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(format!("{}{query}", target.path()))
-            .header(HOST, base.authority())
-            .header(CONTENT_TYPE, content_type)
-            .body(Body::Left(Full::new(body)))
-            .map_err(|_| bad())?;
+            .header(HOST, base.authority());
+        for (name, value) in headers {
+            let value = HeaderValue::try_from(value.as_str());
+            let value = value.map_err(|_| EgressError::BadHeader(name.clone()))?;
+            request = request.header(name, value);
+        }
+        let request = request.body(Body::Left(Full::new(body))).map_err(|_| bad())?;
         let place = base.to_string();
         let call = async {
             let dialled = dial(&base, tls.as_ref(), may_be_called).await;
@@ -132,7 +161,8 @@ impl Egress {
             let mut wire = Wire::open(io).await.map_err(broken)?;
             let (head, body) = wire.send(request).await.map_err(broken)?.into_parts();
             let body = Download::new(wire, body, Arc::default());
-            Ok(Received { place: place.clone(), status: head.status, body })
+            let (status, headers) = (head.status, head.headers);
+            Ok(Received { place: place.clone(), status, headers, body })
         };
         match timeout(self.limit, call).await {
             Ok(answered) => answered,
@@ -142,6 +172,10 @@ impl Egress {
             }),
         }
     }
+}
+
+fn file() -> [(String, String); 1] {
+    [("content-type".to_owned(), "application/octet-stream".to_owned())]
 }
 
 /// Link-local addresses are where clouds tell a machine its secrets.

@@ -33,7 +33,7 @@ use address::Base;
 use call::{Answer, Call, Failure};
 use connection::{Download, Pool, Wire};
 
-pub use egress::{Egress, EgressError, Received};
+pub use egress::{Egress, EgressError, Outgoing, Received};
 pub use error::Error;
 pub use exec::{Exec, Input, Told};
 pub use routes::{ActualFilter, Listed};

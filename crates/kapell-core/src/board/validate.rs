@@ -1,7 +1,7 @@
 //! What may be desired. All problems of a request are told at once, each with its field.
 
 mod actions;
-mod url;
+pub(crate) mod url;
 
 use std::collections::BTreeSet;
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::definition::JobDefinition;
+use crate::constraint;
 use crate::schedule::{self, Schedule};
 
 /// One thing that is wrong with a field.
@@ -46,6 +47,12 @@ impl From<schedule::Fault> for Fault {
 }
 
 /// What is wrong with `constraints` and `actions` beyond their sizes.
-pub fn constraint_faults(_definition: &JobDefinition) -> Vec<Fault> {
-    Vec::new()
+pub fn constraint_faults(definition: &JobDefinition) -> Vec<Fault> {
+    constraint::faults(definition).into_iter().map(Fault::from).collect()
+}
+
+impl From<constraint::Fault> for Fault {
+    fn from(fault: constraint::Fault) -> Self {
+        Self { field: fault.path, within: None, wrong: fault.message, right: None }
+    }
 }

@@ -1,9 +1,19 @@
 //! Jobs as they are kept.
 
+mod admit;
+mod due;
+mod explain;
+mod history;
 mod length;
+mod once;
 mod params;
+mod removal;
 mod round;
+mod rules;
+mod tasks;
+mod update;
 mod validate;
+mod world;
 
 use serde_json::{Value as Json, json};
 

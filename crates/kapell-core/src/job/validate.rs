@@ -27,7 +27,6 @@ const MOST_LINES: usize = 32;
 const MOST_CALENDARS: usize = 32;
 const MOST_DATES: usize = 1_000;
 const MOST_TAGS: usize = 64;
-const MOST_CONSTRAINTS: usize = 64;
 const A_DAY: Length = Length::new(Duration::from_secs(86_400));
 const A_YEAR: Length = Length::new(Duration::from_secs(366 * 86_400));
 
@@ -49,8 +48,6 @@ pub(crate) fn fields(job: &JobDefinition) -> Vec<String> {
         found.retry(retry);
     }
     found.work(job);
-    found.count("constraints", job.constraints.len(), MOST_CONSTRAINTS);
-    found.actions(job);
     found.texts.extend(lift::left(job));
     found.parameters(job);
     let bytes = written(job);
@@ -163,14 +160,6 @@ impl Found {
             if retry.on[..at].contains(on) {
                 self.add(&format!("retry.on[{at}]"), "stands there twice");
             }
-        }
-    }
-
-    fn actions(&mut self, job: &JobDefinition) {
-        match job.actions.as_object() {
-            Some(actions) => self.count("actions", actions.len(), MOST_CONSTRAINTS),
-            None if job.actions.is_null() => {}
-            None => self.add("actions", "must be a mapping of names to actions"),
         }
     }
 

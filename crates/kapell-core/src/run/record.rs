@@ -89,6 +89,7 @@ impl Run {
             previous_state: None,
             attempt: 0,
             created_at: at,
+            place: String::new(),
             started_at: None,
             retry_at: None,
             completed_at: Some(at),

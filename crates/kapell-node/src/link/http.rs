@@ -239,9 +239,11 @@ impl Callbacks for HttpCallbacks {
     async fn call(&self, url: &str, body: &[u8]) -> CallbackOutcome {
         match self.egress.post_json(url, body.to_vec().into()).await {
             Ok(status) => CallbackOutcome::Answered(status.as_u16()),
-            Err(error @ (EgressError::BadUrl(_) | EgressError::Forbidden { .. })) => {
-                CallbackOutcome::Refused(chain(&error))
-            }
+            Err(
+                error @ (EgressError::BadUrl(_)
+                | EgressError::BadHeader(_)
+                | EgressError::Forbidden { .. }),
+            ) => CallbackOutcome::Refused(chain(&error)),
             Err(
                 error @ (EgressError::Tls(_)
                 | EgressError::Unreachable { .. }

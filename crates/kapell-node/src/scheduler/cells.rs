@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kapell_core::board::{CellPresence, Refusal, Reply, Request, Task, TaskGuid, TaskState};
+use kapell_core::board::{
+    CellPresence, Refusal, Reply, Request, RunTask, Task, TaskGuid, TaskState,
+};
 use kapell_core::log::Frame;
 use kapell_core::run::is_of_run;
 use kapell_core::run::{Evidence, StopKind, WorkEnd, task_guid};

@@ -9,7 +9,7 @@ pub(crate) fn scheme(url: &str) -> Option<&str> {
     fits.then_some(scheme)
 }
 
-pub(super) fn is_http(url: &str) -> bool {
+pub(crate) fn is_http(url: &str) -> bool {
     let rest = after(url, "http://").or_else(|| after(url, "https://"));
     is_clean(url)
         && rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#', ':']))
@@ -20,7 +20,7 @@ pub(super) const NO_CREDENTIALS: &str = "must not hold a user or a password, whi
      let a program fetch or send it, with a secret in its environment";
 
 /// Whether somebody is named before the host, as in `https://user:password@host/path`.
-pub(super) fn has_credentials(url: &str) -> bool {
+pub(crate) fn has_credentials(url: &str) -> bool {
     let rest = after(url, "http://").or_else(|| after(url, "https://"));
     let authority = rest.and_then(|rest| rest.split(['/', '?', '#', '\\']).next());
     authority.is_some_and(|authority| authority.contains('@'))

@@ -104,6 +104,7 @@ impl Step<'_, '_> {
             previous_state: None,
             attempt: 0,
             created_at: self.now,
+            place: String::new(),
             started_at: None,
             retry_at: None,
             completed_at: None,

@@ -111,6 +111,9 @@ fn write(run: &mut Run, update: &RunUpdate, id: u128) {
     run.state = update.state;
     run.previous_state = Some(update.previous_state);
     run.attempt = update.attempt + u32::from(update.kind == UpdateKind::Retry);
+    if update.kind == UpdateKind::Intent {
+        run.place.clone_from(&update.place);
+    }
     run.started_at = update.started_at;
     run.retry_at = update.retry_at;
     run.completed_at = update.state.is_final().then(|| update.completed_at.unwrap_or(update.at));

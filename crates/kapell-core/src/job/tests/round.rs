@@ -130,7 +130,7 @@ prop_compose! {
         parameters.sort_by(|one, other| one.name.cmp(&other.name));
         parameters.dedup_by(|one, other| one.name == other.name);
         let constraints = if constrained {
-            vec![json!({"time_window": {"config": {"from": 5, "to": 1.5, "x": [null, true, "5"]}}})]
+            vec![json!({"time_window": {"config": {"start": "22:00", "end": "06:00", "days": ["mon", "fri"]}}})]
         } else {
             Vec::new()
         };

@@ -196,6 +196,7 @@ pub(super) fn asked_for(at: Timestamp, tail: u64) -> NewRun {
 
 pub(super) fn update(kind: UpdateKind, attempt: u32, state: RunState) -> RunUpdate {
     RunUpdate {
+        place: String::new(),
         kind,
         attempt,
         at: NOW,

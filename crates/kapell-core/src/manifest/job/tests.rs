@@ -220,8 +220,8 @@ pauseAfterFailures: 3
 retryConfig: {maxRetries: 3, initialDelay: 1s, backoffMultiplier: 3, maxDelay: 1m}
 startTimeout: 1m
 maxAllowedRunTime: 1h
-constraintConfig: [{log: {}}]
-actionConfig: {b: {}}
+constraintConfig: [{requirePreviousSuccess: {onViolation: [b]}}]
+actionConfig: {b: {log: {message: late}}}
 history: {maxAge: 1d}
 ";
     let ours = "\
@@ -235,8 +235,8 @@ pause_after_failures: 3
 retry: {max_retries: 3, initial_delay: 1s, backoff_multiplier: 3, max_delay: 1m}
 start_timeout: 1m
 max_allowed_run_time: 1h
-constraints: [{log: {}}]
-actions: {b: {}}
+constraints: [{requirePreviousSuccess: {onViolation: [b]}}]
+actions: {b: {log: {message: late}}}
 history: {max_age: 1d}
 ";
     assert_eq!(jobs(&format!("kind: job\n{other}")), jobs(ours));

@@ -101,7 +101,7 @@ image: alpine
 env: {A: b}
 whatever: 1
 command: x
-constraints: [{log: {a: 1, a: 2}}]
+constraints: [{maxExpectedRunTime: {config: 1m, config: 2m}}]
 ---
 job_id: b
 timeout: 5m
@@ -138,7 +138,7 @@ task: run
         "9:1: unknown key `image` in the job (write it as `rootfs` of `task`)",
         "10:1: unknown key `env` in the job (it belongs below `command` or `task`)",
         "11:1: unknown key `whatever` in the job (known keys are kind, job_id, name, domain, schedule, timezone, jitter, starting_deadline, overlap, max_concurrent_runs, group, catch_up, catch_up_window, exclude, suspend, suspend_note, pause_after_failures, command, task, workflow, constraints, actions, retry, start_timeout, max_allowed_run_time, tags, parameters, manual, history)",
-        "13:28: key `a` stands twice (remove one of the two)",
+        "13:49: key `config` stands twice (remove one of the two)",
         "16:1: unknown key `timeout` in the job (did you mean `max_allowed_run_time`?)",
         "17:8: `retry` has no `max_retries` (add `max_retries: …`)",
         "17:9: unknown key `max_retry` in `retry` (did you mean `max_retries`?)",

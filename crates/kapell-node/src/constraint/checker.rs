@@ -1,0 +1,129 @@
+//! Looks at all constraints of a run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use kapell_core::constraint::{About, Fault, Finding, Outcome, Phase, checked, read};
+use kapell_core::run::{ActionsDone, Checked};
+use tokio::time::timeout;
+
+use super::action::ActionError;
+use super::check::{self, Constraint};
+use super::context::{Context, Means};
+use super::executor::{ActionExecutor, Executor, Todo};
+use super::pulse::Pulse;
+
+/// Why constraints could not be looked at, or actions not be taken: the run fails.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("its constraints cannot be read: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Unreadable(Vec<Fault>),
+    #[error("its actions could not be taken")]
+    Executor(#[source] ActionError),
+}
+
+/// What was found out before the work.
+#[derive(Debug)]
+pub struct PreCheck {
+    pub checked: Checked,
+    /// For the executor, if there is something to be done.
+    pub todo: Todo,
+}
+
+/// Says what is to become of a run. Of what it goes by, nobody else knows anything.
+#[async_trait]
+pub trait ConstraintChecker: fmt::Debug + Send + Sync {
+    /// Looks at all constraints before the work, side by side. Nothing is done about them yet.
+    async fn check_pre_execution(&self, run: Arc<About>, pulse: &Pulse) -> Result<PreCheck, Error>;
+
+    /// Looks at all constraints on work that has ended, and takes their actions.
+    async fn check_post_execution(
+        &self,
+        run: Arc<About>,
+        pulse: &Pulse,
+    ) -> Result<ActionsDone, Error>;
+}
+
+#[derive(Debug, Clone)]
+pub struct Checker {
+    means: Means,
+    executor: Arc<dyn ActionExecutor>,
+}
+
+impl Checker {
+    pub fn new(means: Means) -> Self {
+        Self { means, executor: Arc::new(Executor) }
+    }
+
+    /// Takes the actions that a check before the work has found.
+    pub async fn act(&self, todo: Todo, pulse: &Pulse) -> Result<ActionsDone, Error> {
+        self.executor.execute(todo, pulse).await
+    }
+
+    async fn look(&self, run: Arc<About>, phase: Phase, pulse: &Pulse) -> Result<Todo, Error> {
+        let read = read(&run.definition).map_err(Error::Unreadable)?;
+        let constraints: Vec<Box<dyn Constraint>> =
+            read.of(phase).cloned().map(check::of).collect();
+        let context = Context::new(self.means.clone(), run);
+        let looks = constraints
+            .iter()
+            .enumerate()
+            .map(|(place, it)| look_at(it.as_ref(), context.for_check(place)));
+        let outcomes = pulse.during(join_all(looks)).await;
+        Ok(Todo { context, looked: constraints.into_iter().zip(outcomes).collect() })
+    }
+}
+
+async fn look_at(constraint: &dyn Constraint, context: Context) -> Outcome {
+    let spec = constraint.spec();
+    if context.run.attempt > 0 && !spec.recheck_on_retry {
+        return Outcome::PassedOver;
+    }
+    let (run_id, job_id, attempt) =
+        (&context.run.run_id, context.run.run_id.job(), context.run.attempt);
+    let found = timeout(spec.timeout, constraint.check(&context)).await;
+    match found {
+        Ok(Ok(Finding::Met(why))) => {
+            tracing::debug!(%run_id, job_id, attempt, constraint = spec.name, "{why}");
+            Outcome::Met(why)
+        }
+        Ok(Ok(Finding::Violated(why))) => {
+            tracing::warn!(%run_id, job_id, attempt, constraint = spec.name, "a constraint is violated: {why}");
+            Outcome::Violated(why)
+        }
+        Ok(Err(why)) => {
+            tracing::error!(%run_id, job_id, attempt, constraint = spec.name, "a constraint could not be checked: {why}");
+            Outcome::Error(why)
+        }
+        Err(_) => {
+            let why = format!("it took longer than {}s (timeout)", spec.timeout.as_secs_f64());
+            tracing::error!(%run_id, job_id, attempt, constraint = spec.name, "a constraint could not be checked: {why}");
+            Outcome::Error(why)
+        }
+    }
+}
+
+#[async_trait]
+impl ConstraintChecker for Checker {
+    async fn check_pre_execution(&self, run: Arc<About>, pulse: &Pulse) -> Result<PreCheck, Error> {
+        let todo = self.look(run, Phase::Before, pulse).await?;
+        Ok(PreCheck { checked: checked(&todo.found()), todo })
+    }
+
+    async fn check_post_execution(
+        &self,
+        run: Arc<About>,
+        pulse: &Pulse,
+    ) -> Result<ActionsDone, Error> {
+        let todo = self.look(run, Phase::After, pulse).await?;
+        let Checked { counts, mut notes, .. } = checked(&todo.found());
+        let mut done = self.executor.execute(todo, pulse).await?;
+        notes.append(&mut done.notes);
+        done.notes = notes;
+        done.counts.checked = counts.checked;
+        done.counts.violated = counts.violated;
+        Ok(done)
+    }
+}

@@ -1,0 +1,5 @@
+mod actions;
+mod cells;
+mod checks;
+mod running;
+mod stage;
