@@ -5,7 +5,7 @@ use super::update::{RunUpdate, UpdateKind};
 use crate::constraint::Verdict;
 use crate::seams::Timestamp;
 
-/// What happened to a run.
+/// What happened to a run. Answers name the attempt that they are about: one that comes late is not taken for another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
     /// A timer that was asked for has gone off.
@@ -21,23 +21,38 @@ pub enum Happened {
         why: String,
     },
     /// All constraints were looked at, and nothing was done about it yet.
-    Checked(Checked),
+    Checked {
+        attempt: u32,
+        checked: Checked,
+    },
     /// The lists of actions have been gone through.
-    ActionsDone(ActionsDone),
+    ActionsDone {
+        attempt: u32,
+        done: ActionsDone,
+    },
     /// An update is on disk.
     Stored {
         kind: UpdateKind,
         attempt: u32,
     },
     /// The backend took the work, or had taken it before.
-    Launched,
+    Launched {
+        attempt: u32,
+    },
+    /// It was not taken, or it may be that it was: whatever there is of it is ended first.
     LaunchFailed {
+        attempt: u32,
         why: String,
     },
     /// The work runs.
     Started {
         attempt: u32,
         at: Timestamp,
+    },
+    /// It was taken, but never ran and never will.
+    Unstartable {
+        attempt: u32,
+        why: String,
     },
     /// The work is over, by itself or because it was stopped.
     Ended {
@@ -46,18 +61,50 @@ pub enum Happened {
     },
     /// Nothing is left of the work in its backend; or what could not be ended is named.
     Stopped {
+        attempt: u32,
         left: Option<String>,
     },
     /// Post-execution constraints were looked at and their actions have been taken.
-    PostChecked(ActionsDone),
+    PostChecked {
+        attempt: u32,
+        done: ActionsDone,
+    },
     Cancel {
         kind: StopKind,
         why: String,
     },
-    /// What a new leader finds out about the work of the attempt whose intent is stored.
-    Found(Evidence),
+    /// What is found out about the work of an attempt: by a new leader, or by one that has had no news for long.
+    Found {
+        attempt: u32,
+        evidence: Evidence,
+    },
     /// The scheduler has not heard from it for too long.
     Silent,
+}
+
+impl Happened {
+    /// For the log.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Rang(_) => "a timer",
+            Self::Admitted => "an admission",
+            Self::Queued { .. } => "a word to wait",
+            Self::TurnedAway { .. } => "a refusal of a place",
+            Self::Checked { .. } => "a check of its constraints",
+            Self::ActionsDone { .. } => "an end of its actions",
+            Self::Stored { .. } => "an update on disk",
+            Self::Launched { .. } => "a launch",
+            Self::LaunchFailed { .. } => "a launch that failed",
+            Self::Started { .. } => "a start of its work",
+            Self::Unstartable { .. } => "work that cannot start",
+            Self::Ended { .. } => "an end of its work",
+            Self::Stopped { .. } => "an end of a stop",
+            Self::PostChecked { .. } => "a check after its work",
+            Self::Cancel { .. } => "a cancel",
+            Self::Found { .. } => "evidence of its work",
+            Self::Silent => "silence",
+        }
+    }
 }
 
 /// How work ended.
@@ -137,18 +184,18 @@ pub enum Ask {
     /// [`Happened::Checked`]
     Check { attempt: u32 },
     /// [`Happened::ActionsDone`]
-    Act,
+    Act { attempt: u32 },
     /// [`Happened::Stored`] once it is on disk.
     Store(Box<RunUpdate>),
-    /// [`Happened::Launched`] or `LaunchFailed`; then `Started` and `Ended`.
+    /// [`Happened::Launched`] or `LaunchFailed`; then `Started` and `Ended`, or `Unstartable`.
     Launch { attempt: u32 },
     /// [`Happened::Stopped`] once nothing of the work is left.
     Stop { attempt: u32, kind: StopKind },
     /// Look for the work of an attempt: [`Happened::Found`].
     Find { attempt: u32 },
     /// [`Happened::PostChecked`]
-    CheckPost { work: WorkEnd },
-    /// Let go of the check, the actions or the launch that is under way; no answer to it counts any more.
+    CheckPost { attempt: u32, work: WorkEnd },
+    /// Let go of the check, the actions or the search that is under way; no answer to it counts any more.
     Abandon,
     /// For the log: something was told to it that it could not use.
     Ignored { what: String },

@@ -1,5 +1,7 @@
 //! Runs of jobs: one state machine, and what each state does next.
 
+mod before;
+mod ending;
 pub mod id;
 pub mod message;
 pub mod metrics;
@@ -9,8 +11,11 @@ mod progress;
 pub mod record;
 pub mod retry;
 pub mod state;
-mod steps;
 pub mod update;
+mod work;
+
+#[cfg(test)]
+mod tests;
 
 pub use id::RunId;
 pub use message::{ActionsDone, Ask, Checked, Counts, Evidence, Happened, Timer, WorkEnd};
@@ -19,5 +24,5 @@ pub use name::{is_of_run, task_guid, update_id};
 pub use orchestrator::{Orchestrator, Plan};
 pub use record::{Entry, Noted, Run, StopKind, Trigger};
 pub use state::{IllegalStep, RunState};
-pub use steps::HOST_LOST;
 pub use update::{RunUpdate, UpdateKind};
+pub use work::HOST_LOST;

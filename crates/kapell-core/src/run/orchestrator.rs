@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::id::RunId;
 use super::message::{Ask, Counts, Happened, Timer, WorkEnd};
 use super::progress::Progress;
-use super::record::{Noted, Run};
+use super::record::{Entry, Noted, Run};
 use super::state::{IllegalStep, RunState};
 use crate::job::JobDefinition;
 use crate::seams::Timestamp;
@@ -36,9 +36,9 @@ pub(super) enum Waits {
     Start,
     End,
     Evidence,
-    PostCheck(WorkEnd),
+    PostCheck(Box<WorkEnd>),
     /// The work to be gone; then it goes on as said.
-    Gone(After),
+    Gone(Box<After>),
     /// The end of the run on disk; work of this attempt is then to be ended, if there may be any.
     Disk {
         leftover: bool,
@@ -53,7 +53,7 @@ pub(super) enum After {
     Cancelled {
         why: String,
     },
-    /// It did not start in time.
+    /// It could not be launched, or did not start in time.
     Unstarted {
         why: String,
     },
@@ -68,15 +68,18 @@ pub(super) enum After {
 pub struct Orchestrator {
     pub(super) run_id: RunId,
     pub(super) plan: Plan,
-    pub(super) state: RunState,
-    pub(super) previous: RunState,
-    pub(super) attempt: u32,
+    /// By which it was made.
+    made_by: u64,
     pub(super) due_at: Timestamp,
     pub(super) scheduled_at: Timestamp,
+    pub(super) created_at: Timestamp,
     pub(super) waits: Waits,
     /// Present from its due time on: most runs wait for that.
     pub(super) progress: Option<Box<Progress>>,
-    pub(super) created_at: Timestamp,
+    pub(super) attempt: u32,
+    pub(super) heartbeats: u32,
+    pub(super) state: RunState,
+    pub(super) previous: RunState,
 }
 
 impl Orchestrator {
@@ -85,9 +88,11 @@ impl Orchestrator {
         let mut this = Self {
             run_id: run.run_id.clone(),
             plan,
+            made_by: run.revision,
             state: run.state,
             previous: run.previous_state.unwrap_or(run.state),
             attempt: run.attempt,
+            heartbeats: 0,
             due_at: run.due_at,
             scheduled_at: run.scheduled_at,
             waits: Waits::Time,
@@ -132,6 +137,10 @@ impl Orchestrator {
         self.state
     }
 
+    pub const fn previous_state(&self) -> RunState {
+        self.previous
+    }
+
     pub const fn run_id(&self) -> &RunId {
         &self.run_id
     }
@@ -144,15 +153,43 @@ impl Orchestrator {
         &self.plan
     }
 
-    /// When its next attempt is due or it was to be done, in milliseconds since 1970.
+    /// With jitter.
     pub const fn due_at(&self) -> Timestamp {
         self.due_at
+    }
+
+    /// The moment by the schedule, or when it was asked for.
+    pub const fn scheduled_at(&self) -> Timestamp {
+        self.scheduled_at
+    }
+
+    /// When it came into its state.
+    pub fn since(&self) -> Timestamp {
+        self.progress.as_ref().map_or(self.created_at, |progress| progress.since)
+    }
+
+    /// When the work of this attempt began to run.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.progress.as_ref().and_then(|progress| progress.started_at)
+    }
+
+    /// What was noted of it and is not stored yet.
+    pub fn noted(&self) -> &[Entry] {
+        self.progress.as_ref().map_or(&[], |progress| progress.unsaid.as_slice())
+    }
+
+    pub const fn heartbeats(&self) -> u32 {
+        self.heartbeats
+    }
+
+    /// Whether its work is under way, and only its backend has news of it.
+    pub const fn awaits_news(&self) -> bool {
+        matches!(self.waits, Waits::Start | Waits::End)
     }
 
     /// Whether it holds one of the places that its job and its group have.
     pub fn holds_place(&self) -> bool {
         match self.state {
-            RunState::PreRun => false,
             RunState::Pending => self.waits != Waits::Admission,
             RunState::ConditionPending
             | RunState::ConditionRunning
@@ -162,9 +199,11 @@ impl Orchestrator {
             | RunState::Running
             | RunState::Terminating
             | RunState::Retrying => true,
-            RunState::Completed | RunState::Failed | RunState::Cancelled | RunState::Orphaned => {
-                false
-            }
+            RunState::PreRun
+            | RunState::Completed
+            | RunState::Failed
+            | RunState::Cancelled
+            | RunState::Orphaned => false,
         }
     }
 
@@ -178,55 +217,60 @@ impl Orchestrator {
     }
 
     /// Counts a beat of its heart, and says whether it has one: what has ended does not.
-    pub fn beat(&mut self) -> bool {
+    pub const fn beat(&mut self) -> bool {
         if self.state.is_final() {
             return false;
         }
-        if let Some(progress) = &mut self.progress {
-            progress.metrics.heartbeats_sent += 1;
-        }
+        self.heartbeats = self.heartbeats.saturating_add(1);
         true
     }
 
     /// Takes in what happened.
     pub fn handle(&mut self, happened: Happened, now: Timestamp) -> Vec<Ask> {
-        match happened {
-            Happened::Cancel { kind, why } => self.cancel(kind, why, now),
-            Happened::Silent => self.orphan(now),
+        let name = happened.name();
+        let taken = match happened {
+            Happened::Cancel { kind, why } => return self.cancel(kind, why, now),
+            Happened::Silent => return self.orphan(now),
             Happened::Rang(timer) => self.rang(timer, now),
+            Happened::Admitted => self.admitted(now),
+            Happened::Queued { why } => self.queued(why, now),
+            Happened::TurnedAway { why } => self.turned_away(&why, now),
             Happened::Stored { kind, attempt } => self.stored(kind, attempt, now),
-            Happened::Started { attempt, at } => self.started(attempt, at, now),
-            Happened::Ended { attempt, work } => self.ended(attempt, work, now),
-            Happened::Stopped { left } => self.stopped(left, now),
-            answer @ (Happened::Admitted
-            | Happened::Queued { .. }
-            | Happened::TurnedAway { .. }
-            | Happened::Checked(_)
-            | Happened::ActionsDone(_)
-            | Happened::Launched
-            | Happened::LaunchFailed { .. }
-            | Happened::PostChecked(_)
-            | Happened::Found(_)) => self.answered(answer, now),
-        }
+            Happened::Checked { attempt, checked } => {
+                self.of(attempt).and_then(|this| this.checked(checked, now))
+            }
+            Happened::ActionsDone { attempt, done } => {
+                self.of(attempt).and_then(|this| this.acted(done, now))
+            }
+            Happened::Launched { attempt } => self.of(attempt).and_then(Self::launched),
+            Happened::LaunchFailed { attempt, why } => {
+                self.of(attempt).and_then(|this| this.launch_failed(why))
+            }
+            Happened::Unstartable { attempt, why } => {
+                self.of(attempt).and_then(|this| this.unstartable(why))
+            }
+            Happened::Started { attempt, at } => {
+                self.of(attempt).and_then(|this| this.started(at, now))
+            }
+            Happened::Ended { attempt, work } => {
+                self.of(attempt).and_then(|this| this.ended(work, now))
+            }
+            Happened::Stopped { attempt, left } => {
+                self.of(attempt).and_then(|this| this.stopped(left.as_deref(), now))
+            }
+            Happened::PostChecked { attempt, done } => {
+                self.of(attempt).and_then(|this| this.post_checked(done, now))
+            }
+            Happened::Found { attempt, evidence } => {
+                self.of(attempt).and_then(|this| this.found(evidence, now))
+            }
+        };
+        taken.unwrap_or_else(|| vec![Ask::Ignored { what: name.to_owned() }])
     }
 
-    /// An answer to what it asked for; to anything else it does not listen.
-    fn answered(&mut self, answer: Happened, now: Timestamp) -> Vec<Ask> {
-        match (&self.waits, answer) {
-            (Waits::Admission, Happened::Admitted) => self.admitted(now),
-            (Waits::Admission, Happened::Queued { why }) => self.queued(why, now),
-            (Waits::Admission, Happened::TurnedAway { why }) => self.skip(&why, now),
-            (Waits::Check, Happened::Checked(checked)) => self.checked(checked, now),
-            (Waits::Actions, Happened::ActionsDone(done)) => self.acted(done, now),
-            (Waits::Launch, Happened::Launched) => {
-                self.waits = Waits::Start;
-                Vec::new()
-            }
-            (Waits::Launch, Happened::LaunchFailed { why }) => self.unlaunched(&why, now),
-            (Waits::PostCheck(_), Happened::PostChecked(done)) => self.post_checked(done, now),
-            (Waits::Evidence, Happened::Found(evidence)) => self.found(evidence, now),
-            (_, answer) => vec![Ask::Ignored { what: format!("{answer:?}") }],
-        }
+    /// What is about another attempt is not about this one.
+    fn of(&mut self, attempt: u32) -> Option<&mut Self> {
+        (attempt == self.attempt).then_some(self)
     }
 
     pub(super) fn progress_mut(&mut self) -> &mut Progress {
@@ -245,17 +289,28 @@ impl Orchestrator {
         }
     }
 
+    /// Says by which revision it goes, if it is not the one by which it was made.
+    pub(super) fn note_revision(&mut self, at: Timestamp) {
+        let revision = self.plan.revision;
+        if revision != self.made_by {
+            self.note(at, Noted::Revision { revision });
+        }
+    }
+
     pub(super) fn count(&mut self, counts: Counts) {
         self.progress_mut().count(counts);
     }
 
+    /// A step of ours is legal, or it is a mistake of this module: then the run stays where it is, which its timeline says.
+    pub(super) fn step(&mut self, to: RunState, why: &str, now: Timestamp) {
+        if let Err(illegal) = self.advance(to, why, now) {
+            debug_assert!(false, "{illegal}");
+            self.note(now, Noted::Ignored { what: illegal.to_string() });
+        }
+    }
+
     /// The only way to change the state.
-    pub(super) fn advance(
-        &mut self,
-        to: RunState,
-        why: &str,
-        at: Timestamp,
-    ) -> Result<(), IllegalStep> {
+    fn advance(&mut self, to: RunState, why: &str, at: Timestamp) -> Result<(), IllegalStep> {
         if !self.state.next().contains(&to) {
             return Err(IllegalStep { from: self.state, to });
         }

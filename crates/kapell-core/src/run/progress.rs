@@ -2,7 +2,7 @@
 
 use super::message::Counts;
 use super::metrics::RunMetrics;
-use super::record::{Entry, Noted, Run};
+use super::record::{Entry, Noted, Run, TIMELINE_KEPT};
 use super::state::RunState;
 use crate::seams::Timestamp;
 
@@ -11,10 +11,13 @@ use crate::seams::Timestamp;
 pub(super) struct Progress {
     pub(super) metrics: RunMetrics,
     created_at: Timestamp,
-    /// When the phase began that it is in, and which figure its time goes to.
-    phase: (Phase, Timestamp),
+    /// The figure that time goes to, and up to when it has gone there. It never goes back, whatever the clock does:
+    /// so the figures add up to the whole.
+    phase: Phase,
+    counted_to: Timestamp,
+    /// When it came into its state.
+    pub(super) since: Timestamp,
     pub(super) started_at: Option<Timestamp>,
-    pub(super) ended_at: Option<Timestamp>,
     pub(super) retry_at: Option<Timestamp>,
     pub(super) exit_code: Option<i32>,
     pub(super) reason: String,
@@ -38,9 +41,10 @@ impl Progress {
         Self {
             metrics: RunMetrics::default(),
             created_at,
-            phase: (Phase::PreRun, created_at),
+            phase: Phase::PreRun,
+            counted_to: created_at,
+            since: created_at,
             started_at: None,
-            ended_at: None,
             retry_at: None,
             exit_code: None,
             reason: String::new(),
@@ -49,30 +53,50 @@ impl Progress {
         }
     }
 
-    /// Takes over what the board has of a run that another leader had begun.
+    /// Takes over what the board has of a run that another leader had begun, its figures from its timeline.
     pub(super) fn resumed(&mut self, run: &Run) {
         self.started_at = run.started_at;
         self.retry_at = run.retry_at;
+        for entry in &run.timeline {
+            match &entry.noted {
+                Noted::State { to, .. } => self.entered(*to, entry.at),
+                Noted::Constraint { met, .. } => {
+                    self.metrics.constraints_checked += 1;
+                    self.metrics.constraints_violated += u32::from(!met);
+                }
+                Noted::ConstraintError { .. } => self.metrics.constraints_checked += 1,
+                Noted::Action { ok, .. } => {
+                    self.metrics.actions_executed += 1;
+                    self.metrics.actions_failed += u32::from(!ok);
+                }
+                Noted::Revision { .. }
+                | Noted::Waits { .. }
+                | Noted::Adopted { .. }
+                | Noted::Cancel { .. }
+                | Noted::Ignored { .. } => {}
+            }
+        }
     }
 
+    /// However much there is to say, the first and the newest of it are kept.
     pub(super) fn note(&mut self, at: Timestamp, attempt: u32, noted: Noted) {
+        if self.unsaid.len() >= TIMELINE_KEPT {
+            self.unsaid.remove(TIMELINE_KEPT / 2);
+        }
         self.unsaid.push(Entry { at, attempt, noted });
     }
 
-    pub(super) fn count(&mut self, counts: Counts) {
+    pub(super) const fn count(&mut self, counts: Counts) {
         let metrics = &mut self.metrics;
-        metrics.constraints_checked += counts.checked;
-        metrics.constraints_violated += counts.violated;
-        metrics.actions_executed += counts.executed;
-        metrics.actions_failed += counts.failed;
-    }
-
-    pub(super) const fn next_attempt(&mut self) {
-        (self.started_at, self.ended_at, self.exit_code) = (None, None, None);
+        metrics.constraints_checked = metrics.constraints_checked.saturating_add(counts.checked);
+        metrics.constraints_violated = metrics.constraints_violated.saturating_add(counts.violated);
+        metrics.actions_executed = metrics.actions_executed.saturating_add(counts.executed);
+        metrics.actions_failed = metrics.actions_failed.saturating_add(counts.failed);
     }
 
     /// The state has changed.
     pub(super) fn entered(&mut self, state: RunState, at: Timestamp) {
+        self.since = at;
         let phase = match state {
             RunState::PreRun | RunState::Pending => return,
             RunState::ConditionPending
@@ -84,21 +108,25 @@ impl Progress {
             RunState::Terminating => Phase::Termination,
             RunState::Retrying => Phase::RetryWait,
             RunState::Completed | RunState::Failed | RunState::Cancelled | RunState::Orphaned => {
-                self.close(at);
-                return;
+                return self.turn(self.phase, at);
             }
         };
-        if phase != self.phase.0 {
-            self.close(at);
-            self.phase = (phase, at);
+        self.turn(phase, at);
+    }
+
+    /// The work has ended: what follows is termination, whatever the state.
+    pub(super) fn exited(&mut self, at: Timestamp, now: Timestamp) {
+        match self.phase {
+            Phase::Creation | Phase::Execution => self.turn(Phase::Termination, at.min(now)),
+            Phase::PreRun | Phase::Checks | Phase::Termination | Phase::RetryWait => {}
         }
     }
 
-    fn close(&mut self, at: Timestamp) {
-        let (phase, since) = self.phase;
-        let took = u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
+    fn turn(&mut self, phase: Phase, at: Timestamp) {
+        let at = at.max(self.counted_to);
+        let took = u64::try_from(at.since(self.counted_to).as_millis()).unwrap_or(u64::MAX);
         let metrics = &mut self.metrics;
-        let figure = match phase {
+        let figure = match self.phase {
             Phase::PreRun => &mut metrics.pre_run_ms,
             Phase::Checks => &mut metrics.constraint_check_ms,
             Phase::Creation => &mut metrics.pod_start_latency_ms,
@@ -107,23 +135,29 @@ impl Progress {
             Phase::RetryWait => &mut metrics.retry_wait_ms,
         };
         *figure = figure.saturating_add(took);
-        self.phase = (phase, at);
+        (self.phase, self.counted_to) = (phase, at);
     }
 
-    pub(super) fn figures(
-        &self,
-        at: Timestamp,
-        attempt: u32,
-        max_retries: u32,
-        state: RunState,
-    ) -> RunMetrics {
+    /// The figures of a run that has just come to its final state.
+    pub(super) fn figures(&self, of: &Whole) -> RunMetrics {
+        let total = self.counted_to.since(self.created_at);
         RunMetrics {
-            total_ms: u64::try_from(at.since(self.created_at).as_millis()).unwrap_or(u64::MAX),
-            retry_attempt: attempt,
-            max_retries,
+            total_ms: u64::try_from(total.as_millis()).unwrap_or(u64::MAX),
+            retry_attempt: of.attempt,
+            max_retries: of.max_retries,
             pod_exit_code: self.exit_code,
-            success: state == RunState::Completed,
+            heartbeats_sent: of.heartbeats,
+            success: of.state == RunState::Completed,
             ..self.metrics
         }
     }
+}
+
+/// What the figures of a run need besides its progress.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Whole {
+    pub(super) attempt: u32,
+    pub(super) max_retries: u32,
+    pub(super) heartbeats: u32,
+    pub(super) state: RunState,
 }

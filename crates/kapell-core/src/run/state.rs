@@ -91,4 +91,44 @@ impl RunState {
             Self::Orphaned => "Orphaned",
         }
     }
+
+    /// For people.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::PreRun => "it waits for its time; a change of its job still reaches it",
+            Self::Pending => "its time has come, and it may have to wait for its turn",
+            Self::ConditionPending => "its constraints are about to be checked",
+            Self::ConditionRunning => "its constraints are being checked",
+            Self::ActionPending => "something is to be done about its constraints",
+            Self::ActionRunning => "actions are being taken",
+            Self::ContainerCreating => "its work is being launched",
+            Self::Running => "its work runs",
+            Self::Terminating => "its work has ended, and what follows from that is seen to",
+            Self::Retrying => "the attempt failed, and the next one waits for its time",
+            Self::Completed => "it went well, or was skipped",
+            Self::Failed => "it failed, and there is no further attempt",
+            Self::Cancelled => "somebody wanted it to end",
+            Self::Orphaned => "it gave no sign of life, so the scheduler gave it up",
+        }
+    }
+
+    /// Whether the board is told of it: of the others only the scheduler knows.
+    pub const fn is_stored(self) -> bool {
+        match self {
+            Self::PreRun
+            | Self::ContainerCreating
+            | Self::Running
+            | Self::Retrying
+            | Self::Completed
+            | Self::Failed
+            | Self::Cancelled
+            | Self::Orphaned => true,
+            Self::Pending
+            | Self::ConditionPending
+            | Self::ConditionRunning
+            | Self::ActionPending
+            | Self::ActionRunning
+            | Self::Terminating => false,
+        }
+    }
 }

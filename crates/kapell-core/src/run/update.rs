@@ -11,13 +11,14 @@ use crate::seams::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunUpdate {
     pub kind: UpdateKind,
+    /// The attempt that it is about; of a retry, the one that failed.
     pub attempt: u32,
+    /// Of an intent: where the work is about to be launched, as its backend calls it. Whoever stores it fills it in.
+    pub place: String,
     pub at: Timestamp,
     pub state: RunState,
     pub previous_state: RunState,
     pub revision: u64,
-    /// Of an intent: where the work is about to be launched, as its backend calls it. Whoever stores it fills it in.
-    pub place: String,
     pub started_at: Option<Timestamp>,
     pub retry_at: Option<Timestamp>,
     pub completed_at: Option<Timestamp>,
@@ -43,7 +44,17 @@ pub enum UpdateKind {
     Ended,
 }
 
+impl RunUpdate {
+    /// Takes in what an earlier update of the same run says that has not been sent: this one says the rest anyway.
+    pub fn include(&mut self, earlier: Self) {
+        let newer = std::mem::replace(&mut self.timeline, earlier.timeline);
+        self.timeline.extend(newer);
+    }
+}
+
 impl UpdateKind {
+    pub const ALL: [Self; 4] = [Self::Intent, Self::Started, Self::Retry, Self::Ended];
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Intent => "intent",

@@ -3,6 +3,7 @@
 use super::{Page, page, table};
 use crate::board::{ActualState, TaskState};
 use crate::rep::container::State;
+use crate::run::RunState;
 
 pub(super) fn containers() -> Page {
     let mut text = "A container can be deleted in any state.\n\n".to_owned();
@@ -57,4 +58,20 @@ pub(super) fn tasks() -> Page {
     });
     text.push_str(&table(["from", "to", "because"], steps));
     page("task", "States of a task", &text)
+}
+
+pub(super) fn runs() -> Page {
+    let mut text = "A run is made PreRun. Only the scheduler makes it Orphaned, when it has given no sign of life for \
+                    too long. What has ended stays as it is. After a change of leader a run goes on from the state \
+                    that is stored, and from what the backend knows of its work.\n\n"
+        .to_owned();
+    text.push_str(&table(
+        ["state", "meaning", "stored", "next"],
+        RunState::ALL.map(|state| {
+            let next: Vec<&str> = state.next().iter().map(|state| state.name()).collect();
+            let next = if next.is_empty() { "-".to_owned() } else { next.join(", ") };
+            [state.name().to_owned(), state.meaning().to_owned(), yes(state.is_stored()), next]
+        }),
+    ));
+    page("run", "States of a run", &text)
 }

@@ -34,6 +34,7 @@ pub fn pages() -> Vec<Page> {
         machines::containers(),
         machines::instances(),
         machines::tasks(),
+        machines::runs(),
         board::convergence(),
         board::crashes(),
         placement::errors(),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kapell_core::board::{Domain, SecretName};
+use kapell_core::board::{Domain, SecretName, TaskGuid};
 use kapell_core::job::JobDefinition;
 use kapell_core::run::{Evidence, RunId, StopKind, WorkEnd};
 use kapell_core::seams::Timestamp;
@@ -51,28 +51,26 @@ pub enum What {
 
 pub type Newsroom = mpsc::UnboundedSender<News>;
 
-/// A place for work. It starts, watches and ends; it decides nothing. No task a run: whatever it watches it watches
-/// together.
+/// A place for work. It starts, watches and ends; it decides nothing. No task a run: whatever it watches it watches together.
 ///
 /// News may come before the answer to the call that they follow: they have a way of their own.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Where work is launched that is launched now: stored with the intent, and handed back by whoever asks for the
-    /// work. Nothing if it is the same wherever it is asked.
+    /// Where work is launched that is launched now: stored with the intent, and handed back to whoever asks for the work.
+    /// Nothing if it is the same wherever it is asked.
     fn place(&self) -> String;
 
-    /// Takes work, or finds that it has taken it before: both are fine, and in both cases news of it follow. Who no
-    /// longer waits for the answer has not undone anything.
+    /// Takes work, or finds that it has taken it before: both are fine, and in both cases news of it follow. Who no longer
+    /// waits for the answer has not undone anything.
     async fn launch(&self, work: &Work) -> Result<(), String>;
 
-    /// What is known of an attempt that was to be launched at `place`; if it is there, news follow of what this does
-    /// not say.
+    /// What is known of an attempt that was to be launched at `place`; if it is there, news follow of what this does not say.
     async fn find(&self, attempt: &Attempt, place: &str) -> Evidence;
 
-    /// Ends the work and waits until nothing of it runs. What is not there is ended, unless it was to be launched
-    /// elsewhere. What is known of it stays known.
+    /// Ends the work and waits until nothing of it runs. What is not there is ended, unless it was to be launched elsewhere.
+    /// What is known of it stays known.
     async fn stop(&self, attempt: &Attempt, place: &str, kind: StopKind) -> Result<(), String>;
 
     /// The outcome of an attempt is stored: what was kept of it besides its log may go.
@@ -80,6 +78,9 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// All attempts of which something is left.
     async fn known(&self) -> Result<Vec<Attempt>, String>;
+
+    /// A task on the board that is the work of a run has started or is complete. Only those whose work is tasks listen.
+    fn task_changed(&self, _guid: &TaskGuid) {}
 }
 
 /// Opens the secrets that the variables of a command refer to.

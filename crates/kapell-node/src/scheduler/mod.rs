@@ -1,11 +1,39 @@
 //! The scheduler: makes runs of what is due, and leads each to its end.
+//!
+//! One actor owns all runs under way. A run that waits is a value in its slab and a line in its one queue of timers; a
+//! task works for it only while something is checked, launched, looked for or stopped.
 
+mod actor;
+mod adoption;
+mod answers;
 pub mod backend;
 pub mod cells;
+pub mod checker;
 #[cfg(test)]
 pub(crate) mod conformance;
+mod entry;
 pub mod fake;
+mod generator;
+mod heart;
+mod histogram;
+mod inbox;
+mod lanes;
 pub mod local;
 pub mod logs;
+mod perform;
+mod service;
+mod slab;
+pub mod stats;
+mod step;
+mod syncer;
 mod teller;
+mod timers;
 mod workflow;
+
+#[cfg(test)]
+mod tests;
+
+pub use heart::Pulse;
+pub use inbox::{JobState, RunView, Scheduler, SchedulerSlot};
+pub use lanes::Limits;
+pub use service::{Backends, Parts, SchedulerService, Settings};

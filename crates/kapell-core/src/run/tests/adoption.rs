@@ -1,0 +1,195 @@
+use super::stage::{START, Script, Stage, Work, full, plan, run, secs};
+use crate::job::JobDefinition;
+use crate::run::{Entry, Evidence, HOST_LOST, Happened, Noted, Run, RunState, StopKind, WorkEnd};
+use crate::seams::Timestamp;
+
+const NOW: Timestamp = Timestamp(START.0 + 3_600_000);
+
+fn stored(state: RunState) -> Run {
+    let started_at = (state == RunState::Running).then_some(START.after(secs(3_550)));
+    let retry_at = (state == RunState::Retrying).then_some(NOW.after(secs(5)));
+    let attempt = u32::from(state != RunState::PreRun);
+    let due_at = NOW.before(secs(1));
+    Run { state, attempt, started_at, retry_at, due_at, scheduled_at: due_at, ..run() }
+}
+
+fn ended(code: i32) -> WorkEnd {
+    let failure = (code != 0).then(|| format!("exit code {code}"));
+    WorkEnd { at: NOW.before(secs(2)), exit_code: Some(code), failure }
+}
+
+fn evidence() -> Vec<Evidence> {
+    vec![
+        Evidence::Absent,
+        Evidence::Unknown { why: "its files are on another host".to_owned() },
+        Evidence::Launched,
+        Evidence::Running { since: START.after(secs(3_550)) },
+        Evidence::Ended(ended(0)),
+        Evidence::Ended(ended(9)),
+    ]
+}
+
+/// A run that another leader left, and what its backend says of it.
+fn adopt(run: Run, evidence: &Evidence) -> Stage {
+    let mut stage = Stage::from(run, full(), Script::default(), NOW);
+    for (_, happened) in &mut stage.coming {
+        if let Happened::Found { evidence: found, .. } = happened {
+            *found = evidence.clone();
+        }
+    }
+    if let Evidence::Launched | Evidence::Running { .. } = evidence {
+        stage.work.insert(1, Work::Launched);
+    }
+    stage
+}
+
+/// State, evidence, what it then is, and whether the attempt is launched. Copied from the rulings by hand.
+const TABLE: &str = "
+    ContainerCreating absent   ContainerCreating launch
+    ContainerCreating unknown  Retrying          -
+    ContainerCreating launched ContainerCreating -
+    ContainerCreating running  Running           -
+    ContainerCreating ended:0  Terminating       -
+    ContainerCreating ended:9  Terminating       -
+    Running           absent   Retrying          -
+    Running           unknown  Retrying          -
+    Running           launched Running           -
+    Running           running  Running           -
+    Running           ended:0  Terminating       -
+    Running           ended:9  Terminating       -
+";
+
+fn name(evidence: &Evidence) -> String {
+    match evidence {
+        Evidence::Absent => "absent".to_owned(),
+        Evidence::Unknown { .. } => "unknown".to_owned(),
+        Evidence::Launched => "launched".to_owned(),
+        Evidence::Running { .. } => "running".to_owned(),
+        Evidence::Ended(work) => format!("ended:{}", work.exit_code.unwrap()),
+    }
+}
+
+#[test]
+fn an_attempt_goes_on_by_what_its_backend_knows() {
+    let mut seen = 0;
+    for state in [RunState::ContainerCreating, RunState::Running] {
+        for evidence in evidence() {
+            let mut stage = adopt(stored(state), &evidence);
+            assert_eq!(stage.it.state(), state);
+            assert!(stage.launches.is_empty(), "nothing is launched before the evidence is there");
+            assert!(stage.next());
+            let launch = if stage.launches.is_empty() { "-" } else { "launch" };
+            let got = [state.name(), &name(&evidence), stage.it.state().name(), launch].join(" ");
+            let rows =
+                TABLE.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+            assert!(rows.into_iter().any(|row| row == got), "not as ruled: {got}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, TABLE.trim().lines().count());
+}
+
+#[test]
+fn every_stored_run_comes_to_an_end_whatever_is_found_and_no_attempt_is_launched_twice() {
+    let cancels = [None, Some(StopKind::Graceful), Some(StopKind::AtOnce)];
+    for state in RunState::ALL.into_iter().filter(|state| !state.is_final()) {
+        for evidence in evidence() {
+            for cancel in cancels {
+                let mut stage = adopt(Run { cancel, ..stored(state) }, &evidence);
+                for _ in 0..200 {
+                    if !stage.next() && !stage.it.state().is_final() {
+                        // News follow of what is there.
+                        let attempt = stage.it.attempt();
+                        let work = WorkEnd { at: stage.now, ..ended(0) };
+                        stage.tell(Happened::Ended { attempt, work });
+                    }
+                }
+                assert!(
+                    stage.it.state().is_final() && stage.done,
+                    "{} {evidence:?}: {:?}",
+                    state.name(),
+                    stage.it
+                );
+                if cancel.is_some() {
+                    assert_eq!(
+                        stage.it.state(),
+                        RunState::Cancelled,
+                        "{} {evidence:?}",
+                        state.name()
+                    );
+                }
+                stage.assert_launched_once();
+                let launched = stage.launches.contains(&1) && state != RunState::Retrying;
+                let never =
+                    matches!(evidence, Evidence::Absent) && state == RunState::ContainerCreating;
+                let anew = !state.is_stored();
+                assert!(
+                    !launched || never || anew,
+                    "{} {evidence:?}: {:?}",
+                    state.name(),
+                    stage.launches
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_its_next_attempt_makes_that_one() {
+    let mut stage = adopt(stored(RunState::Retrying), &Evidence::Absent);
+    stage.play();
+    stage.assert_ended(RunState::Completed);
+    assert_eq!(stage.launches, [1]);
+}
+
+#[test]
+fn an_attempt_that_nobody_can_account_for_fails_as_a_lost_host_and_follows_the_retry_rule() {
+    let unknown = Evidence::Unknown { why: "its files are on another host".to_owned() };
+    let mut stage = adopt(stored(RunState::Running), &unknown);
+    stage.next();
+    assert_eq!(stage.board.reason, format!("{HOST_LOST}: its files are on another host"));
+    assert_eq!((stage.board.state, stage.board.attempt), (RunState::Retrying, 2));
+    let once = plan(JobDefinition { retry: None, ..super::stage::definition() });
+    for state in [RunState::ContainerCreating, RunState::Running] {
+        let mut stage = Stage::from(stored(state), once.clone(), Script::default(), NOW);
+        stage.coming.clear();
+        stage.tell(Happened::Found { attempt: 1, evidence: unknown.clone() });
+        stage.play();
+        stage.assert_ended(RunState::Failed);
+    }
+}
+
+#[test]
+fn news_that_overtake_the_evidence_are_not_lost() {
+    for state in [RunState::ContainerCreating, RunState::Running] {
+        let mut stage = Stage::from(stored(state), full(), Script::default(), NOW);
+        stage.tell(Happened::Ended { attempt: 1, work: ended(0) });
+        stage.play();
+        stage.assert_ended(RunState::Completed);
+        let mut stage = Stage::from(stored(state), full(), Script::default(), NOW);
+        stage.coming.clear();
+        stage.tell(Happened::Started { attempt: 1, at: NOW });
+        assert_eq!(stage.it.state(), RunState::Running);
+        stage.tell(Happened::Found { attempt: 1, evidence: Evidence::Running { since: NOW } });
+        stage.tell(Happened::Ended { attempt: 1, work: ended(0) });
+        stage.play();
+        stage.assert_ended(RunState::Completed);
+    }
+}
+
+#[test]
+fn the_timeline_says_on_what_evidence_it_went_on() {
+    let mut stage = adopt(stored(RunState::Running), &Evidence::Ended(ended(0)));
+    stage.play();
+    let told = |entry: &&Entry| matches!(&entry.noted, Noted::Adopted { evidence } if evidence == "its work has ended");
+    assert_eq!(stage.board.timeline.iter().filter(told).count(), 1);
+}
+
+#[test]
+fn a_limit_on_its_length_counts_from_when_it_started_under_another_leader() {
+    let mut stage =
+        adopt(stored(RunState::Running), &Evidence::Running { since: START.after(secs(3_550)) });
+    stage.next();
+    let (_, at) = stage.ring.unwrap();
+    assert_eq!(at, START.after(secs(3_650)));
+}

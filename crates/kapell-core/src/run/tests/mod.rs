@@ -1,0 +1,10 @@
+mod adoption;
+mod cancel;
+mod crashes;
+mod figures;
+mod lifecycle;
+mod messages;
+mod retry;
+mod stage;
+mod table;
+mod walks;

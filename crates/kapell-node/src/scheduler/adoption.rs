@@ -1,0 +1,157 @@
+//! What a new leader finds: runs to be led on, and work that nobody needs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kapell_core::board::{JobId, Request};
+use kapell_core::job::admit::Terms;
+use kapell_core::job::{Job, JobDefinition, JobRequest};
+use kapell_core::run::{Plan, Run, RunState};
+
+use super::actor::{Actor, Found};
+use super::backend::Attempt;
+use super::lanes::{Deed, Discharge};
+
+/// Until a backend that could not say what it has is asked again.
+const AGAIN: Duration = Duration::from_secs(10);
+/// How many runs without news their backends are asked about in a minute: all in turn.
+const LOOKED_AFTER: usize = 500;
+
+impl Actor {
+    /// Takes up everything that the board has.
+    pub(super) fn adopt(&mut self) {
+        let mut jobs: Vec<(JobId, Terms)> = Vec::new();
+        self.board.look_at_all(|records| {
+            let known = records.jobs.keys().filter_map(|job_id| records.job(job_id));
+            jobs.extend(known.map(|(job, definition): (&Job, &Arc<JobDefinition>)| {
+                (job.job_id.clone(), Terms::of(definition))
+            }));
+        });
+        for (job_id, terms) in jobs {
+            let decisions = self.places.update(&job_id, terms);
+            self.decided(decisions);
+            self.generator.look_at(job_id);
+        }
+        let mut runs: Vec<Run> = Vec::new();
+        let board = self.board.clone();
+        board.look_at_all(|records| runs.extend(records.active_runs().cloned()));
+        // Who holds a place is known before anybody asks for one.
+        for run in &runs {
+            self.take_up(run);
+            let holds = self.slab.key(&run.run_id).and_then(|key| self.slab.get(key));
+            if holds.is_some_and(|entry| entry.it.holds_place()) {
+                self.places.hold(&run.run_id);
+            }
+        }
+        for backend in 0..self.backends.len() {
+            self.search(backend, Duration::ZERO);
+        }
+        tracing::info!(runs = self.slab.len(), "the scheduler has taken over what is under way");
+    }
+
+    /// By which revision a run goes: the newest while it waits for its time, and then the one that it began with.
+    pub(super) fn plan_of(&self, run: &Run) -> Option<Plan> {
+        let job_id = run.run_id.job_id();
+        let newest = run.state == RunState::PreRun;
+        let found = self.board.look(job_id.as_str(), |records| {
+            let current = records.job(&job_id).filter(|(job, _)| newest && !job.removed);
+            let current = current.map(|(job, definition)| (job.revision, Arc::clone(definition)));
+            let own = || {
+                records.definition(&job_id, run.revision).map(|it| (run.revision, Arc::clone(it)))
+            };
+            current.or_else(own)
+        });
+        let Some((revision, definition)) = found else {
+            let run_id = &run.run_id;
+            tracing::error!(%run_id, %job_id, "a run has no definition any more: it is left as it is; cancel it by deleting its job");
+            return None;
+        };
+        Some(self.plan(revision, definition))
+    }
+
+    pub(super) fn plan(&self, revision: u64, definition: Arc<JobDefinition>) -> Plan {
+        let wants = self.checker.wants(&definition);
+        Plan { definition, revision, checks_before: wants.before, checks_after: wants.after }
+    }
+
+    /// What a job is now.
+    pub(super) fn current(&self, job_id: &JobId) -> Option<(u64, Arc<JobDefinition>)> {
+        self.board.look(job_id.as_str(), |records| {
+            let (job, definition) = records.job(job_id)?;
+            Some((job.revision, Arc::clone(definition)))
+        })
+    }
+
+    /// Asks a backend for everything it has.
+    fn search(&mut self, backend: usize, after: Duration) {
+        let it = Arc::clone(self.backends.get(backend));
+        self.searches.spawn(async move {
+            tokio::time::sleep(after).await;
+            Found { backend, attempts: it.known().await }
+        });
+    }
+
+    /// Ends and forgets what no run under way needs.
+    pub(super) fn searched(&mut self, found: Found) {
+        let Found { backend, attempts } = found;
+        let attempts = match attempts {
+            Ok(attempts) => attempts,
+            Err(why) => {
+                let name = self.backends.get(backend).name();
+                tracing::warn!(
+                    backend = name,
+                    why,
+                    "a backend cannot say what it has: asked again"
+                );
+                return self.search(backend, AGAIN);
+            }
+        };
+        let leftover: Vec<Attempt> =
+            attempts.into_iter().filter(|attempt| !self.needs(attempt)).collect();
+        if !leftover.is_empty() {
+            tracing::info!(count = leftover.len(), "ending work that no run needs");
+        }
+        for attempt in leftover {
+            self.lanes.discharge(Discharge { backend, attempts: vec![attempt], stop: true });
+        }
+    }
+
+    fn needs(&self, attempt: &Attempt) -> bool {
+        let entry = self.slab.key(&attempt.run_id).and_then(|key| self.slab.get(key));
+        entry.is_some_and(|entry| entry.it.attempt() <= attempt.number)
+    }
+
+    /// News may get lost where work is far away: those of whom none came are asked about in turn.
+    pub(super) fn look_after(&mut self) {
+        let mut keys = Vec::new();
+        for (key, entry) in self.slab.iter_mut() {
+            if entry.it.awaits_news() && entry.working.is_none() {
+                keys.push((key, entry.it.attempt()));
+            }
+        }
+        let (count, from) = (keys.len(), self.looked_after);
+        self.looked_after = if count == 0 { 0 } else { (from + LOOKED_AFTER.min(count)) % count };
+        for (key, attempt) in keys.into_iter().cycle().skip(from).take(LOOKED_AFTER.min(count)) {
+            self.errand(key, attempt, Deed::Find);
+        }
+    }
+
+    /// Runs that their job keeps for a time only are forgotten when it is over.
+    pub(super) fn clear_histories(&mut self) {
+        let mut jobs: Vec<JobId> = Vec::new();
+        self.board.look_at_all(|records| {
+            let known = records.jobs.keys().filter_map(|job_id| records.job(job_id));
+            let aged = known.filter(|(_, definition)| definition.history.max_age.is_some());
+            jobs.extend(aged.map(|(job, _)| job.job_id.clone()));
+        });
+        for job_id in jobs {
+            let board = self.board.clone();
+            self.asked.push(Box::pin(async move {
+                let settled = board.ask(Request::Job(JobRequest::Settle { job_id })).await;
+                if let Err(why) = settled {
+                    tracing::debug!(%why, "old runs were not forgotten: tried again later");
+                }
+            }));
+        }
+    }
+}

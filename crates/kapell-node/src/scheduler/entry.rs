@@ -1,0 +1,57 @@
+//! What the scheduler keeps of one run.
+
+use kapell_core::run::{Orchestrator, StopKind, Timer};
+use kapell_core::seams::{Moment, Timestamp};
+use tokio::task::AbortHandle;
+
+use super::heart::Pulse;
+
+/// One run under way. While it waits for its time this is all that it costs, so it is kept small.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) it: Orchestrator,
+    /// Its one timer. What the queue has besides is out of date.
+    pub(super) ring: Option<(Timestamp, Timer)>,
+    pub(super) working: Option<Box<Working>>,
+    /// Of its newest errand: an answer to an older one does not count.
+    pub(super) ticket: u32,
+    /// Its launch is under way, and is waited for before anything is stopped.
+    pub(super) launching: bool,
+    /// Its backend may have something of it.
+    pub(super) launched: bool,
+    /// To be stopped once its launch has been answered.
+    pub(super) stop_then: Option<StopKind>,
+}
+
+/// The task that works for a run.
+#[derive(Debug)]
+pub(super) struct Working {
+    pub(super) abort: AbortHandle,
+    pub(super) pulse: Pulse,
+    /// The tick that was seen last, and when.
+    pub(super) seen: u64,
+    pub(super) last: Moment,
+}
+
+impl Entry {
+    pub(super) const fn new(it: Orchestrator) -> Self {
+        Self {
+            it,
+            ring: None,
+            working: None,
+            ticket: 0,
+            launching: false,
+            launched: false,
+            stop_then: None,
+        }
+    }
+
+    /// No answer to what is under way counts any more. A launch is let go on: whether it came to something is only
+    /// certain once it has been answered.
+    pub(super) fn abandon(&mut self) {
+        self.ticket = self.ticket.wrapping_add(1);
+        if let Some(working) = self.working.take_if(|_| !self.launching) {
+            working.abort.abort();
+        }
+    }
+}

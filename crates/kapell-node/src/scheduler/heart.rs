@@ -1,0 +1,86 @@
+//! Who is alive: a run that waits is, by the sweep that is its own step; one that a task works for is while that task
+//! ticks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kapell_core::run::Happened;
+use kapell_core::seams::Moment;
+
+use super::slab::{Key, Slab};
+
+/// Ticked by whoever works for a run, from within its work.
+#[derive(Debug, Clone, Default)]
+pub struct Pulse(Arc<AtomicU64>);
+
+/// How often whoever waits for a backend ticks.
+const TICK: Duration = Duration::from_secs(5);
+
+impl Pulse {
+    pub fn tick(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Waits for something that has limits of its own, and ticks meanwhile.
+    pub(super) async fn while_waiting<T>(&self, what: impl Future<Output = T>) -> T {
+        tokio::pin!(what);
+        loop {
+            self.tick();
+            if let Ok(done) = tokio::time::timeout(TICK, &mut what).await {
+                return done;
+            }
+        }
+    }
+}
+
+/// When to listen, and what too long is.
+#[derive(Debug)]
+pub(super) struct Heart {
+    interval: Duration,
+    most_missed: u32,
+    last: Moment,
+}
+
+impl Heart {
+    pub(super) const fn new(interval: Duration, most_missed: u32, now: Moment) -> Self {
+        Self { interval, most_missed, last: now }
+    }
+
+    pub(super) const fn next(&self) -> Moment {
+        self.last.after(self.interval)
+    }
+
+    /// Listens to all runs, and tells of those that have been silent for too long.
+    pub(super) fn sweep(&mut self, slab: &mut Slab, now: Moment) -> Vec<(Key, Happened)> {
+        // Who was not there to listen has missed nothing: this process was stopped, or its machine slept.
+        let absent = now.since(self.last) > self.interval * 2;
+        self.last = now;
+        let mut silent = Vec::new();
+        for (key, entry) in slab.iter_mut() {
+            let Some(working) = &mut entry.working else {
+                entry.it.beat();
+                continue;
+            };
+            let count = working.pulse.count();
+            if count != working.seen || absent {
+                (working.seen, working.last) = (count, now);
+                entry.it.beat();
+            } else if missed(now, working.last, self.interval) >= u128::from(self.most_missed)
+                && !entry.it.state().is_final()
+            {
+                silent.push((key, Happened::Silent));
+            }
+        }
+        silent
+    }
+}
+
+/// How many beats are missing.
+fn missed(now: Moment, last: Moment, interval: Duration) -> u128 {
+    now.since(last).as_nanos() / interval.as_nanos().max(1)
+}

@@ -1,0 +1,145 @@
+//! Carries out what runs ask for, each in a short task.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kapell_core::job::JobDefinition;
+use kapell_core::run::{Evidence, Happened, Run, StopKind, WorkEnd};
+use kapell_core::seams::Timestamp;
+
+use super::backend::{Attempt, Backend, Work};
+use super::checker::{Checker, Subject};
+use super::heart::Pulse;
+
+/// How long a backend may take to take work. Whether it has is then not known, so it is stopped.
+const LAUNCH_LIMIT: Duration = Duration::from_secs(60);
+/// How long it may take to say what it knows, until it is asked again.
+const FIND_LIMIT: Duration = Duration::from_secs(30);
+const FIND_PAUSE: Duration = Duration::from_secs(1);
+/// How often it is asked to end work, and how long it is left alone between.
+const STOP_TRIES: u32 = 5;
+const STOP_PAUSE: Duration = Duration::from_secs(2);
+
+/// What a deed needs to know.
+#[derive(Debug, Clone)]
+pub(super) struct Case {
+    pub(super) definition: Arc<JobDefinition>,
+    pub(super) run: Box<Run>,
+    pub(super) attempt: u32,
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) pulse: Pulse,
+}
+
+impl Case {
+    fn name(&self) -> Attempt {
+        Attempt { run_id: self.run.run_id.clone(), number: self.attempt }
+    }
+
+    fn subject(&self) -> Subject {
+        Subject {
+            definition: Arc::clone(&self.definition),
+            run: self.run.clone(),
+            attempt: self.attempt,
+            started_at: self.started_at,
+        }
+    }
+
+    /// As whoever asked for the run gave them, and otherwise as the job has them.
+    fn parameters(&self) -> BTreeMap<String, String> {
+        let usual = self.definition.parameters.iter();
+        let usual = usual.filter_map(|it| Some((it.name.clone(), it.default.clone()?)));
+        let mut parameters: BTreeMap<String, String> = usual.collect();
+        parameters.extend(self.run.parameters.clone());
+        parameters
+    }
+}
+
+pub(super) async fn check(case: Case, checker: Arc<dyn Checker>) -> Happened {
+    let seen = checker.check(&case.subject(), &case.pulse).await;
+    Happened::Checked { attempt: case.attempt, checked: seen }
+}
+
+pub(super) async fn act(case: Case, checker: Arc<dyn Checker>) -> Happened {
+    let done = checker.act(&case.subject(), &case.pulse).await;
+    Happened::ActionsDone { attempt: case.attempt, done }
+}
+
+pub(super) async fn check_post(case: Case, checker: Arc<dyn Checker>, work: WorkEnd) -> Happened {
+    let done = checker.check_post(&case.subject(), &work, &case.pulse).await;
+    Happened::PostChecked { attempt: case.attempt, done }
+}
+
+pub(super) async fn launch(case: Case, backend: Option<Arc<dyn Backend>>) -> Happened {
+    let attempt = case.attempt;
+    let Some(backend) = backend else {
+        let why = "its job has nothing that could be run: apply it again".to_owned();
+        return Happened::LaunchFailed { attempt, why };
+    };
+    let work = Work {
+        attempt: case.name(),
+        definition: Arc::clone(&case.definition),
+        parameters: case.parameters(),
+        scheduled_at: case.run.scheduled_at,
+    };
+    let launched = case.pulse.while_waiting(backend.launch(&work));
+    match tokio::time::timeout(LAUNCH_LIMIT, launched).await {
+        Ok(Ok(())) => Happened::Launched { attempt },
+        Ok(Err(why)) => Happened::LaunchFailed { attempt, why },
+        Err(_) => {
+            let why =
+                format!("backend `{}` did not take it within {LAUNCH_LIMIT:?}", backend.name());
+            Happened::LaunchFailed { attempt, why }
+        }
+    }
+}
+
+pub(super) async fn find(case: Case, backend: Option<Arc<dyn Backend>>) -> Happened {
+    let attempt = case.attempt;
+    let Some(backend) = backend else {
+        let why = "its job has nothing that could be run".to_owned();
+        return Happened::Found { attempt, evidence: Evidence::Unknown { why } };
+    };
+    let name = case.name();
+    loop {
+        let found = case.pulse.while_waiting(backend.find(&name, &case.run.place));
+        if let Ok(evidence) = tokio::time::timeout(FIND_LIMIT, found).await {
+            return Happened::Found { attempt, evidence };
+        }
+        tracing::warn!(run_id = %name.run_id, attempt, backend = backend.name(), "no word of the work of a run: asking again");
+        case.pulse.while_waiting(tokio::time::sleep(FIND_PAUSE)).await;
+    }
+}
+
+pub(super) async fn stop(
+    case: Case,
+    backend: Option<Arc<dyn Backend>>,
+    kind: StopKind,
+) -> Happened {
+    let attempt = case.attempt;
+    let Some(backend) = backend else { return Happened::Stopped { attempt, left: None } };
+    let name = case.name();
+    let mut left = None;
+    for _ in 0..STOP_TRIES {
+        let stopped = backend.stop(&name, &case.run.place, kind);
+        match case.pulse.while_waiting(stopped).await {
+            Ok(()) => return Happened::Stopped { attempt, left: None },
+            Err(why) => left = Some(why),
+        }
+        case.pulse.while_waiting(tokio::time::sleep(STOP_PAUSE)).await;
+    }
+    Happened::Stopped { attempt, left }
+}
+
+/// Lets go of attempts whose outcome is stored or that nobody needs, ended first if they may still run.
+pub(super) async fn discharge(backend: Arc<dyn Backend>, attempts: Vec<Attempt>, stops: bool) {
+    let place = backend.place();
+    for attempt in attempts {
+        if stops && let Err(why) = backend.stop(&attempt, &place, StopKind::AtOnce).await {
+            let run_id = &attempt.run_id;
+            tracing::error!(%run_id, attempt = attempt.number, why, "work that nobody needs could not be ended");
+            continue;
+        }
+        backend.release(&attempt).await;
+    }
+}

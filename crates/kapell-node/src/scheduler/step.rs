@@ -1,0 +1,271 @@
+//! One step of one run: it is told something, and what it asks for is set going.
+
+use std::sync::Arc;
+
+use kapell_core::board::JobId;
+use kapell_core::job::admit::{Decision, Terms};
+use kapell_core::run::{
+    Ask, Entry as Note, Happened, Noted, Orchestrator, Run, RunId, RunState, RunUpdate, StopKind,
+    Timer, UpdateKind,
+};
+use kapell_core::seams::Timestamp;
+
+use super::actor::Actor;
+use super::backend::Attempt;
+use super::entry::Entry;
+use super::lanes::{Deed, Discharge, Errand};
+use super::service::Backends;
+use super::slab::Key;
+
+impl Actor {
+    /// Takes up a run that the board has, new or left by another leader.
+    pub(super) fn take_up(&mut self, run: &Run) {
+        let Some(plan) = self.plan_of(run) else { return };
+        let (it, asks) = Orchestrator::begin(run, plan, self.wall());
+        let mut entry = Entry::new(it);
+        entry.launched = run.attempt > 0 || run.state != RunState::PreRun;
+        if let Some(key) = self.slab.insert(entry) {
+            for ask in asks {
+                self.carry_out(key, ask);
+            }
+        }
+    }
+
+    pub(super) fn tell(&mut self, key: Key, happened: Happened) {
+        self.todo.push_back((key, happened));
+    }
+
+    /// Tells runs all that is to be told to them, until they have nothing more to say to each other.
+    pub(super) fn settle(&mut self) {
+        while let Some((key, happened)) = self.todo.pop_front() {
+            self.step(key, happened);
+        }
+    }
+
+    fn step(&mut self, key: Key, happened: Happened) {
+        let now = self.wall();
+        let Some(entry) = self.slab.get_mut(key) else { return };
+        if happened == Happened::Rang(Timer::Due) {
+            self.stats.began(now.since(entry.it.due_at()));
+        }
+        let mut told = entry.it.noted().len();
+        let asks = entry.it.handle(happened, now);
+        if tracing::enabled!(tracing::Level::ERROR) {
+            for ask in &asks {
+                match ask {
+                    Ask::Store(update) => {
+                        log(&entry.it, update.timeline.get(told..).unwrap_or_default());
+                        told = 0;
+                    }
+                    Ask::Ignored { what } => log_ignored(&entry.it, what),
+                    Ask::Ring { .. }
+                    | Ask::Quiet
+                    | Ask::Admit
+                    | Ask::Check { .. }
+                    | Ask::Act { .. }
+                    | Ask::Launch { .. }
+                    | Ask::Stop { .. }
+                    | Ask::Find { .. }
+                    | Ask::CheckPost { .. }
+                    | Ask::Abandon
+                    | Ask::Done => {}
+                }
+            }
+            log(&entry.it, entry.it.noted().get(told..).unwrap_or_default());
+        }
+        for ask in asks {
+            self.carry_out(key, ask);
+        }
+    }
+
+    fn carry_out(&mut self, key: Key, ask: Ask) {
+        let Some(entry) = self.slab.get_mut(key) else { return };
+        match ask {
+            Ask::Ring { timer, at } => {
+                entry.ring = Some((at, timer));
+                self.timers.set(at, key);
+            }
+            Ask::Quiet => entry.ring = None,
+            Ask::Admit => self.admit(key),
+            Ask::Check { attempt } => self.errand(key, attempt, Deed::Check),
+            Ask::Act { attempt } => self.errand(key, attempt, Deed::Act),
+            Ask::Launch { attempt } => self.errand(key, attempt, Deed::Launch),
+            Ask::Find { attempt } => self.errand(key, attempt, Deed::Find),
+            Ask::CheckPost { attempt, work } => self.errand(key, attempt, Deed::CheckPost { work }),
+            Ask::Stop { attempt, kind } => self.stop(key, attempt, kind),
+            Ask::Store(update) => self.store(key, update),
+            Ask::Abandon => entry.abandon(),
+            Ask::Ignored { .. } => {}
+            Ask::Done => self.done(key),
+        }
+    }
+
+    fn admit(&mut self, key: Key) {
+        let Some(entry) = self.slab.get(key) else { return };
+        let (run_id, due_at) = (entry.it.run_id().clone(), entry.it.due_at());
+        let terms = Terms::of(&entry.it.plan().definition);
+        let mut decisions = self.places.ask(&run_id, due_at);
+        if decisions.is_empty() {
+            // Its job is not there any more: it goes by what it knows of it itself.
+            decisions = self.places.update(&run_id.job_id(), terms);
+            decisions.extend(self.places.ask(&run_id, due_at));
+        }
+        self.decided(decisions);
+    }
+
+    /// Has something done for a run; whatever was under way for it is let go of.
+    pub(super) fn errand(&mut self, key: Key, attempt: u32, deed: Deed) {
+        let Some(entry) = self.slab.get_mut(key) else { return };
+        entry.abandon();
+        entry.launched |= matches!(deed, Deed::Launch | Deed::Find);
+        self.lanes.add(Errand { key, ticket: entry.ticket, attempt, deed });
+    }
+
+    /// A launch that is under way is waited for: what is stopped before it has begun would begin afterwards.
+    fn stop(&mut self, key: Key, attempt: u32, kind: StopKind) {
+        match self.slab.get_mut(key) {
+            Some(entry) if entry.launching => entry.stop_then = entry.stop_then.max(Some(kind)),
+            Some(_) => self.errand(key, attempt, Deed::Stop { kind }),
+            None => {}
+        }
+    }
+
+    fn store(&mut self, key: Key, mut update: Box<RunUpdate>) {
+        let Some(entry) = self.slab.get(key) else { return };
+        if update.kind == UpdateKind::Intent
+            && let Some(backend) = Backends::number_for(&entry.it.plan().definition)
+        {
+            update.place = self.backends.get(backend).place();
+        }
+        if let Some(metrics) = &update.metrics {
+            self.stats.ended(entry.it.run_id().job_id(), update.state, metrics);
+        }
+        let now = self.clock.now();
+        self.syncer.offer(entry.it.run_id(), update, now);
+    }
+
+    /// Its outcome is stored and nothing of it runs: others may have its place.
+    fn done(&mut self, key: Key) {
+        let Some(entry) = self.slab.remove(key) else { return };
+        let run_id = entry.it.run_id();
+        if entry.launched
+            && let Some(backend) = Backends::number_for(&entry.it.plan().definition)
+        {
+            let name = |number| Attempt { run_id: run_id.clone(), number };
+            let attempts = (0..=entry.it.attempt()).map(name).collect();
+            self.lanes.discharge(Discharge { backend, attempts, stop: false });
+        }
+        let decisions = self.places.ended(run_id);
+        self.decided(decisions);
+    }
+
+    /// What becomes of those that want places.
+    pub(super) fn decided(&mut self, decisions: Vec<Decision>) {
+        for decision in decisions {
+            let (run, happened) = match decision {
+                Decision::Admit { run } => (run, Happened::Admitted),
+                Decision::Wait { run, why, .. } => (run, Happened::Queued { why }),
+                Decision::TurnAway { run, why, .. } => (run, Happened::TurnedAway { why }),
+                Decision::Stop { run, kind, why } => (run, Happened::Cancel { kind, why }),
+            };
+            if let Some(key) = self.slab.key(&run) {
+                self.tell(key, happened);
+            }
+        }
+    }
+
+    /// Timers that have gone off. Some are out of date: the entry of the run knows.
+    pub(super) fn ring(&mut self, now: Timestamp, most: usize) {
+        for _ in 0..most {
+            let Some((at, key)) = self.timers.take_due(now) else { return };
+            let Some(entry) = self.slab.get_mut(key) else { continue };
+            if let Some((_, timer)) = entry.ring.take_if(|(ring, _)| *ring == at) {
+                self.tell(key, Happened::Rang(timer));
+            }
+        }
+    }
+
+    /// The clock was set: what waits for a length of time goes on waiting for it, what waits for a time of day does not.
+    pub(super) fn clock_set(&mut self, by_ms: i64) {
+        self.stats.jumps += 1;
+        tracing::warn!(
+            by_ms,
+            "the clock was set: runs that wait for a time of day go by the new one"
+        );
+        for (_, entry) in self.slab.iter_mut() {
+            if let Some((at, timer)) = &mut entry.ring {
+                match timer {
+                    Timer::Due | Timer::Deadline => {}
+                    Timer::StartTimeout | Timer::RunTime | Timer::Retry => {
+                        *at = Timestamp(at.0.saturating_add(by_ms));
+                    }
+                }
+            }
+        }
+        let rings =
+            self.slab.iter_mut().filter_map(|(key, entry)| entry.ring.map(|(at, _)| (at, key)));
+        self.timers.replace(rings);
+    }
+
+    /// A job has another revision: it reaches runs that wait for their time.
+    pub(super) fn hand_on(&mut self, job_id: &JobId) {
+        let runs = self.board.look(job_id.as_str(), |records| {
+            let waits = |run: &&Run| run.state == RunState::PreRun;
+            records
+                .active_runs_of(job_id)
+                .filter(waits)
+                .map(|run| run.run_id.clone())
+                .collect::<Vec<RunId>>()
+        });
+        let current = self.current(job_id);
+        for run_id in runs {
+            let Some((revision, definition)) = &current else { return };
+            let plan = self.plan(*revision, Arc::clone(definition));
+            if let Some(entry) = self.slab.key(&run_id).and_then(|key| self.slab.get_mut(key)) {
+                entry.it.update(plan);
+            }
+        }
+    }
+}
+
+fn log_ignored(it: &Orchestrator, what: &str) {
+    let (run_id, state) = (it.run_id(), it.state().name());
+    tracing::debug!(%run_id, job_id = run_id.job(), scheduled_at = it.scheduled_at().0, state, attempt = it.attempt(), what, "a run was told what it cannot use");
+}
+
+/// Steps are for information, violated constraints are warnings, failures are errors.
+fn log(it: &Orchestrator, notes: &[Note]) {
+    let (run_id, scheduled_at) = (it.run_id(), it.scheduled_at().0);
+    let job_id = run_id.job();
+    for Note { attempt, noted, .. } in notes {
+        let state = it.state().name();
+        match noted {
+            Noted::State { to: to @ (RunState::Failed | RunState::Orphaned), why } => {
+                tracing::error!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why, "a run has failed");
+            }
+            Noted::State { to, why } => {
+                tracing::info!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why, "a run has changed");
+            }
+            Noted::Constraint { name, met: false, message } => {
+                tracing::warn!(%run_id, job_id, scheduled_at, state, attempt, name, message, "a constraint is violated");
+            }
+            Noted::ConstraintError { name, message } => {
+                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, name, message, "a constraint could not be checked");
+            }
+            Noted::Action { name, ok: true, message } => {
+                tracing::info!(%run_id, job_id, scheduled_at, state, attempt, name, message, "an action was taken");
+            }
+            Noted::Action { name, ok: false, message } => {
+                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, name, message, "an action failed");
+            }
+            Noted::Constraint { met: true, .. }
+            | Noted::Revision { .. }
+            | Noted::Waits { .. }
+            | Noted::Adopted { .. }
+            | Noted::Cancel { .. }
+            | Noted::Ignored { .. } => {
+                tracing::debug!(%run_id, job_id, scheduled_at, state, attempt, ?noted, "noted of a run");
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+use std::time::Duration;
+
+use kapell_core::run::{RunId, RunState, StopKind};
+
+use super::fakes::{Known, Manner};
+use super::stage::{Stage, job, secs, triggered};
+use crate::board::tests::theatre::pass;
+use crate::scheduler::backend::Attempt;
+use crate::scheduler::checker::Wants;
+
+/// Everything that a run can wait for on its way, and more: the leader dies there.
+#[tokio::test(start_paused = true)]
+async fn a_leader_may_die_at_any_time_and_no_attempt_is_launched_twice() {
+    let more = r#", "retry": {"max_retries": 2, "initial_delay": "20ms"}"#;
+    for manner in [Manner::Ends(&[1, 0]), Manner::Slow(1), Manner::Ends(&[1])] {
+        for after in (0..60_u64).chain([100, 500, 1_000, 1_100]) {
+            let (stage, lead, run_id) = triggered(manner, more).await;
+            stage.checker.set(|script| script.wants = Wants { before: true, after: true });
+            pass(Duration::from_millis(after)).await;
+            lead.die().await;
+            let lead = stage.open().await;
+            pass(Duration::from_millis(after)).await;
+            lead.die().await;
+            let lead = stage.open().await;
+            pass(secs(3)).await;
+            if manner == Manner::Slow(1) {
+                let works = stage.fake.state().works.clone();
+                for (attempt, known) in &works {
+                    if matches!(known, Known::Running(_)) {
+                        stage.fake.end(attempt, 0);
+                    }
+                }
+            }
+            let fails = manner == Manner::Ends(&[1]);
+            let want = if fails { RunState::Failed } else { RunState::Completed };
+            lead.until(&run_id, want, secs(10)).await;
+            stage.fake.assert_launched_once();
+            lead.close().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn moments_are_run_once_each_over_changes_of_leader() {
+    let stage = Stage::new();
+    let mut lead = stage.open().await;
+    lead.apply(job("often", r#", "schedule": ["*/5 * * * * *"], "catch_up": {"policy": "all"}"#))
+        .await;
+    for round in 0..20_u64 {
+        pass(Duration::from_millis(1_700 * round)).await;
+        lead.die().await;
+        pass(Duration::from_millis(700 * (round % 3))).await;
+        lead = stage.open().await;
+    }
+    pass(secs(60)).await;
+    stage.fake.assert_launched_once();
+    let mut moments: Vec<i64> =
+        stage.fake.state().launches.iter().map(|(it, _)| it.run_id.moment().unwrap().0).collect();
+    moments.sort_unstable();
+    let gaps: Vec<i64> = moments.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(moments.len() > 70 && gaps.iter().all(|gap| *gap == 5_000), "{gaps:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_ended_while_nobody_led_is_found_with_its_outcome() {
+    let (stage, lead, run_id) = triggered(Manner::Held, "").await;
+    lead.until(&run_id, RunState::Running, secs(5)).await;
+    lead.die().await;
+    stage.fake.state().mute = true;
+    let attempt = stage.fake.state().launches[0].0.clone();
+    stage.fake.end(&attempt, 7);
+    let lead = stage.open().await;
+    lead.until(&run_id, RunState::Failed, secs(5)).await;
+    assert_eq!(lead.run(&run_id).exit_code, Some(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_nobody_can_account_for_is_a_lost_host() {
+    let (stage, lead, run_id) = triggered(Manner::Held, "").await;
+    lead.until(&run_id, RunState::Running, secs(5)).await;
+    lead.die().await;
+    stage.fake.state().works.clear();
+    let lead = stage.open().await;
+    lead.until(&run_id, RunState::Failed, secs(5)).await;
+    assert_eq!(lead.run(&run_id).reason, "host lost: its work is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_no_run_needs_is_ended_and_forgotten_and_what_is_needed_is_not() {
+    let (stage, lead, run_id) = triggered(Manner::Held, "").await;
+    lead.until(&run_id, RunState::Running, secs(5)).await;
+    lead.die().await;
+    let stranger = RunId::parse("once:1700000000-ff").unwrap();
+    let leftover = Attempt { run_id: stranger, number: 0 };
+    let at = stage.wall();
+    stage.fake.state().works.insert(leftover.clone(), Known::Running(at));
+    let lead = stage.open().await;
+    pass(secs(3)).await;
+    assert_eq!(stage.fake.state().stops, [(leftover.clone(), StopKind::AtOnce)]);
+    assert_eq!(stage.fake.state().released, [leftover]);
+    assert_eq!(lead.run(&run_id).state, RunState::Running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_outlives_the_leader_that_took_it() {
+    let (stage, lead, run_id) = triggered(Manner::Held, "").await;
+    lead.until(&run_id, RunState::Running, secs(5)).await;
+    let cancelled =
+        lead.scheduler.cancel(run_id.clone(), StopKind::Graceful, "asked by ann".to_owned());
+    cancelled.await.unwrap().unwrap();
+    lead.die().await;
+    let lead = stage.open().await;
+    lead.until(&run_id, RunState::Cancelled, secs(5)).await;
+    assert_eq!(lead.run(&run_id).reason, "asked by ann");
+}

@@ -1,0 +1,11 @@
+mod clock;
+mod failing;
+mod failover;
+mod fakes;
+mod heart;
+mod life;
+mod overlap;
+mod small;
+mod stage;
+mod stats;
+mod syncer;
