@@ -96,13 +96,13 @@ impl Auction {
         let cause = match &wish.refused {
             Some(refused) => refused.why.cause,
             None => {
-                let best = match unit.process {
+                let best = match unit.process() {
                     Some(process) => self.pool.best_for_lrp(process, (unit.wish, wish), reach),
                     None => self.pool.best_for_task(wish, reach),
                 };
                 match best {
                     Some(best) if self.limits.allow(self.pool.starting()) => {
-                        self.pool.reserve(best.cell, wish.wanted, unit.process);
+                        self.pool.reserve(best.cell, wish.wanted, unit.process());
                         return Ok(best.cell);
                     }
                     Some(_) => Cause::InFlightLimit,

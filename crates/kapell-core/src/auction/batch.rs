@@ -24,10 +24,20 @@ pub(super) struct Batch {
 pub(super) struct Unit {
     pub(super) work: u32,
     pub(super) wish: u32,
-    /// Tasks have none.
-    pub(super) process: Option<u32>,
-    /// Of an instance.
+    /// Tasks have [`NO_PROCESS`]: an option would take twice the room, and there are very many units.
+    process: u32,
+    /// Of an instance; of units that are being put in order, the number of their size.
     index: u32,
+}
+
+/// Stands for the process of a task.
+const NO_PROCESS: u32 = u32::MAX;
+
+impl Unit {
+    /// Tasks have none.
+    pub(super) const fn process(self) -> Option<u32> {
+        if self.process == NO_PROCESS { None } else { Some(self.process) }
+    }
 }
 
 /// A unit and its place in the order, which names it too.
@@ -89,16 +99,19 @@ impl Processes {
     /// Gives them new numbers, in the order in which they are first placed: what lies in the order of their numbers is
     /// then walked through from one end to the other.
     fn number_in_order(&mut self, units: &mut [Unit]) {
-        let mut renamed = vec![None; self.instances.len()];
+        let mut renamed = vec![NO_PROCESS; self.instances.len()];
         let mut instances = Vec::with_capacity(self.instances.len());
-        for process in units.iter_mut().filter_map(|unit| unit.process.as_mut()) {
-            *process = *renamed[*process as usize].get_or_insert_with(|| {
-                instances.push(self.instances[*process as usize]);
-                number(instances.len() - 1)
-            });
+        for unit in units.iter_mut().filter(|unit| unit.process != NO_PROCESS) {
+            let name = &mut renamed[unit.process as usize];
+            if *name == NO_PROCESS {
+                *name = number(instances.len());
+                instances.push(self.instances[unit.process as usize]);
+            }
+            unit.process = *name;
         }
+        // All of them have units, so all have a new number.
         for process in self.numbers.values_mut() {
-            *process = renamed[*process as usize].unwrap_or(*process);
+            *process = renamed[*process as usize];
         }
         self.instances = instances;
     }
@@ -123,12 +136,13 @@ impl Processes {
 
 impl Batch {
     pub(super) fn new(work: Vec<Work>) -> Self {
-        let mut numbers = Numbers { distinct: true, ..Numbers::default() };
+        let lrps = Vec::with_capacity(work.len());
+        let mut numbers = Numbers { distinct: true, lrps, ..Numbers::default() };
         for at in 0..number(work.len()) {
             numbers.add(at, &work);
         }
         let mut units = if numbers.distinct {
-            in_order_of_size(&numbers.wishes, numbers.by_name(), work.len())
+            numbers.in_order()
         } else {
             sort_and_dedupe(&work, numbers.rank(&work))
         };
@@ -172,8 +186,7 @@ impl Numbers {
         let work = &all[at as usize];
         let alike = at.checked_sub(1).map(|before| &all[before as usize]).is_some_and(|before| {
             (before.memory_mb(), before.disk_mb()) == (work.memory_mb(), work.disk_mb())
-                && before.rootfs() == work.rootfs()
-                && before.placement_tags() == work.placement_tags()
+                && before.needs() == work.needs()
         });
         if !alike {
             self.last_wish = self.wish(work);
@@ -182,8 +195,8 @@ impl Numbers {
         match work {
             Work::Lrp { key, .. } => {
                 let last = self.lrps.last().and_then(|last| {
-                    let last = (lrp(&all[last.work as usize])?, last.process?);
-                    (last.0.process_guid == key.process_guid).then_some(last)
+                    let (process, last) = (last.process, lrp(&all[last.work as usize])?);
+                    (last.process_guid == key.process_guid).then_some((last, process))
                 });
                 let process = if let Some((last, process)) = last {
                     self.distinct &= last.index < key.index;
@@ -195,27 +208,61 @@ impl Numbers {
                     process
                 };
                 let index = key.index;
-                self.lrps.push(Unit { work: at, wish, process: Some(process), index });
+                self.lrps.push(Unit { work: at, wish, process, index });
             }
             Work::Task { task_guid, .. } => {
                 let last = self.tasks.last().and_then(|last| task(&all[last.work as usize]));
                 self.distinct &= last.is_none_or(|last| last < task_guid);
-                self.tasks.push(Unit { work: at, wish, process: None, index: 0 });
+                self.tasks.push(Unit { work: at, wish, process: NO_PROCESS, index: 0 });
             }
         }
     }
 
-    /// All units in order of their names, if they are distinct.
-    fn by_name(&self) -> impl Iterator<Item = Unit> + Clone {
+    /// All units in the order in which they are decided, if they are distinct. There are few sizes, so that this takes ten
+    /// times as long for ten times as many.
+    fn in_order(&mut self) -> Vec<Unit> {
+        let mut next = self.number_sizes();
         let mut first = 0;
         let mut ranges = Vec::with_capacity(self.processes.instances.len());
         for count in self.processes.instances() {
-            ranges.push(first..first + count as usize);
-            first += count as usize;
+            ranges.push((first, first + count));
+            first += count;
         }
-        let lrps = self.processes.by_name().into_iter();
-        let lrps = lrps.map(move |process| ranges[process as usize].clone());
-        lrps.flat_map(|range| &self.lrps[range]).chain(&self.tasks).copied()
+        let mut sorted = vec![Unit::default(); self.lrps.len() + self.tasks.len()];
+        let mut put = |unit: &Unit| {
+            let place = &mut next[unit.index as usize];
+            sorted[*place as usize] = *unit;
+            *place += 1;
+        };
+        for process in self.processes.by_name() {
+            let (begin, end) = ranges[process as usize];
+            self.lrps[begin as usize..end as usize].iter().for_each(&mut put);
+        }
+        self.tasks.iter().for_each(put);
+        sorted
+    }
+
+    /// Gives each unit the number of its size instead of its index; answers where those of each size begin.
+    fn number_sizes(&mut self) -> Vec<u32> {
+        let mut number_of = FxHashMap::<u128, u32>::default();
+        let mut counts = Vec::<(u128, u32)>::new();
+        for unit in self.lrps.iter_mut().chain(&mut self.tasks) {
+            let size = order(unit, &self.wishes, 0);
+            unit.index = *number_of.entry(size).or_insert_with(|| {
+                counts.push((size, 0));
+                number(counts.len() - 1)
+            });
+            counts[unit.index as usize].1 += 1;
+        }
+        let mut sizes: Vec<u32> = (0..number(counts.len())).collect();
+        sizes.sort_unstable_by_key(|size| counts[*size as usize].0);
+        let mut begin_of = vec![0; counts.len()];
+        let mut next = 0;
+        for size in sizes {
+            begin_of[size as usize] = next;
+            next += counts[size as usize].1;
+        }
+        begin_of
     }
 
     fn wish(&mut self, work: &Work) -> u32 {
@@ -241,7 +288,7 @@ impl Numbers {
         let rank = |(at, unit): (usize, &Unit)| {
             let work = &work[unit.work as usize];
             let name = match work {
-                Work::Lrp { .. } => rank_of[unit.process.unwrap_or_default() as usize],
+                Work::Lrp { .. } => rank_of[unit.process as usize],
                 Work::Task { task_guid, .. } => {
                     tasks.push((task_guid, at));
                     0
@@ -265,7 +312,7 @@ impl Numbers {
 
 /// First instances first, so that every process has one; then tasks; then all further instances.
 fn order(unit: &Unit, wishes: &[Wish], name: u32) -> u128 {
-    let is_task = u32::from(unit.process.is_none());
+    let is_task = u32::from(unit.process == NO_PROCESS);
     let Resources { memory_mb, disk_mb, .. } = wishes[unit.wish as usize].wanted;
     let fields = [(unit.index, 32), (is_task, 1), (!memory_mb, 32), (!disk_mb, 32)];
     let size =
@@ -275,42 +322,6 @@ fn order(unit: &Unit, wishes: &[Wish], name: u32) -> u128 {
 
 /// There is no room in memory for more names than fit into so many bits.
 const NAME_BITS: u32 = 31;
-
-/// Units that come in order of their names, in the order in which they are decided. There are few sizes, so that this
-/// takes ten times as long for ten times as many.
-fn in_order_of_size(
-    wishes: &[Wish],
-    units: impl Iterator<Item = Unit> + Clone,
-    count: usize,
-) -> Vec<Unit> {
-    let mut number_of = FxHashMap::<u128, u32>::default();
-    let mut counts = Vec::<(u128, u32)>::new();
-    let mut size_of = Vec::with_capacity(count);
-    for unit in units.clone() {
-        let size = order(&unit, wishes, 0);
-        let number = *number_of.entry(size).or_insert_with(|| {
-            counts.push((size, 0));
-            number(counts.len() - 1)
-        });
-        counts[number as usize].1 += 1;
-        size_of.push(number);
-    }
-    let mut sizes: Vec<u32> = (0..number(counts.len())).collect();
-    sizes.sort_unstable_by_key(|size| counts[*size as usize].0);
-    let mut place_of = vec![0; counts.len()];
-    let mut next = 0;
-    for size in sizes {
-        place_of[size as usize] = next;
-        next += counts[size as usize].1;
-    }
-    let mut sorted = vec![Unit::default(); count];
-    for (unit, size) in units.zip(size_of) {
-        let place = &mut place_of[size as usize];
-        sorted[*place as usize] = unit;
-        *place += 1;
-    }
-    sorted
-}
 
 /// Of units of one name the largest stays, the first in order; what is wished for besides decides between equals.
 fn sort_and_dedupe(work: &[Work], mut units: Vec<Ranked>) -> Vec<Unit> {

@@ -6,6 +6,7 @@ mod batch;
 mod bid;
 mod cell;
 mod kind;
+mod needs;
 mod pool;
 mod siblings;
 #[cfg(test)]
@@ -16,27 +17,19 @@ mod unplaced;
 use std::sync::Arc;
 
 pub use auction::Auction;
+pub use needs::Needs;
 pub use unplaced::{Cause, Unplaced};
 
 use crate::board::{CellId, CellState, LrpKey, TaskGuid};
 
 /// One unit of work that wants a cell. Of memory or disk, 0 means that it wants none.
+///
+/// Its tag is its own, so that there is room in it to say that there is none: an auction takes unit by unit out of its batch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Work {
-    Lrp {
-        key: LrpKey,
-        memory_mb: u32,
-        disk_mb: u32,
-        rootfs: Option<String>,
-        placement_tags: Vec<String>,
-    },
-    Task {
-        task_guid: TaskGuid,
-        memory_mb: u32,
-        disk_mb: u32,
-        rootfs: Option<String>,
-        placement_tags: Vec<String>,
-    },
+    Lrp { key: LrpKey, memory_mb: u32, disk_mb: u32, needs: Needs },
+    Task { task_guid: TaskGuid, memory_mb: u32, disk_mb: u32, needs: Needs },
 }
 
 impl Work {
@@ -52,16 +45,18 @@ impl Work {
         }
     }
 
-    pub fn rootfs(&self) -> Option<&str> {
+    pub const fn needs(&self) -> &Needs {
         match self {
-            Self::Lrp { rootfs, .. } | Self::Task { rootfs, .. } => rootfs.as_deref(),
+            Self::Lrp { needs, .. } | Self::Task { needs, .. } => needs,
         }
     }
 
+    pub fn rootfs(&self) -> Option<&str> {
+        self.needs().rootfs()
+    }
+
     pub fn placement_tags(&self) -> &[String] {
-        match self {
-            Self::Lrp { placement_tags, .. } | Self::Task { placement_tags, .. } => placement_tags,
-        }
+        self.needs().placement_tags()
     }
 }
 

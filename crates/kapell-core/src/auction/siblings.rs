@@ -59,7 +59,7 @@ impl AllSiblings {
     fn count(&mut self, process: u32, key: u32) {
         let part = self.parts[process as usize];
         let counts = &mut self.counts[part.range()];
-        let at = match counts.binary_search_by_key(&key, |(key, _)| *key) {
+        let at = match place(counts, key) {
             Ok(at) => {
                 counts[at].1 = counts[at].1.saturating_add(1);
                 return;
@@ -99,9 +99,20 @@ impl Siblings<'_> {
     }
 
     fn count(self, key: u32) -> u32 {
-        let found = self.0.binary_search_by_key(&key, |(key, _)| *key);
-        found.map_or(0, |at| self.0[at].1)
+        place(self.0, key).map_or(0, |at| self.0[at].1)
     }
+}
+
+/// Where a key is, or would be.
+fn place(counts: &[(u32, u32)], key: u32) -> Result<usize, usize> {
+    // Of a few, all are seen sooner than the right one is found.
+    const FEW: usize = 16;
+    if counts.len() > FEW {
+        return counts.binary_search_by_key(&key, |(key, _)| *key);
+    }
+    let at: u32 = counts.iter().map(|(other, _)| u32::from(*other < key)).sum();
+    let at = at as usize;
+    if counts.get(at).is_some_and(|(other, _)| *other == key) { Ok(at) } else { Err(at) }
 }
 
 /// The fewest siblings on any cell of a group that has room, for a process and a wish; where it is known, and not 0.

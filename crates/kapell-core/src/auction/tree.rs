@@ -15,6 +15,8 @@ pub(super) struct Tree {
     nodes: Vec<Node>,
     /// Where the leaf of each member is.
     leaf_of: Vec<u32>,
+    /// What all cells have in common, if they do: then a unit adds as much to each of them.
+    rates: Option<Rates>,
     /// How often a cell looked best and had no room, since the leaves were put in order.
     misses: usize,
 }
@@ -88,7 +90,10 @@ impl Tree {
     pub(super) fn new(measure: Measure, members: &[u32], cells: &[Cell]) -> Self {
         let leaves = members.len().next_power_of_two();
         let nodes = vec![NOBODY; 2 * leaves];
-        let mut tree = Self { measure, nodes, leaf_of: vec![0; members.len()], misses: 0 };
+        let mut rates = members.iter().map(|member| cells[*member as usize].rates);
+        let first = rates.next();
+        let rates = first.filter(|first| rates.all(|rates| rates == *first));
+        let mut tree = Self { measure, nodes, leaf_of: vec![0; members.len()], rates, misses: 0 };
         tree.plant(members, cells);
         tree
     }
@@ -135,7 +140,8 @@ impl Tree {
         ask: &Ask<'_>,
         best: Option<Bid>,
     ) -> Option<Bid> {
-        let mut search = Search { tree: self, cells, ask, best, misses: 0 };
+        let share = self.rates.map(|rates| rates.share(ask.wanted, self.measure));
+        let mut search = Search { tree: self, cells, ask, share, best, misses: 0 };
         if let Some(bound) = search.promise(&search.tree.nodes[1]) {
             search.visit(1, bound);
         }
@@ -153,11 +159,17 @@ struct Search<'a> {
     tree: &'a Tree,
     cells: &'a [Cell],
     ask: &'a Ask<'a>,
+    /// What the unit adds to a cell, if it is as much for all.
+    share: Option<u64>,
     best: Option<Bid>,
     misses: usize,
 }
 
 impl Search<'_> {
+    fn share(&self, rates: Rates) -> u64 {
+        self.share.unwrap_or_else(|| rates.share(self.ask.wanted, self.tree.measure))
+    }
+
     /// The least that a bid in a node can be, if that is better than the best so far.
     fn promise(&self, node: &Node) -> Option<Bid> {
         if !fits(node.free, self.ask.wanted) {
@@ -166,7 +178,7 @@ impl Search<'_> {
         // Of all that cost as much as this, none has a lower number: it would have the same base.
         let bound = Bid {
             siblings_on_cell: self.ask.fewest,
-            load: node.base + node.rates.share(self.ask.wanted, self.tree.measure),
+            load: node.base + self.share(node.rates),
             cell: node.cell,
         };
         self.best.is_none_or(|best| bound < best).then_some(bound)
@@ -197,10 +209,9 @@ impl Search<'_> {
         if node.next_cell == NOBODY.cell {
             return true;
         }
-        let share = node.rates.share(self.ask.wanted, self.tree.measure);
         self.try_cell(Bid {
             siblings_on_cell: self.ask.fewest,
-            load: node.next_base + share,
+            load: node.next_base + self.share(node.rates),
             cell: node.next_cell,
         })
     }
@@ -212,10 +223,9 @@ impl Search<'_> {
             self.misses += 1;
             return false;
         }
-        let measure = self.tree.measure;
         let bid = Bid {
             siblings_on_cell: self.ask.siblings_on(bound.cell),
-            load: cell.base(measure) + cell.rates.share(self.ask.wanted, measure),
+            load: cell.base(self.tree.measure) + self.share(cell.rates),
             cell: bound.cell,
         };
         self.best = Some(self.best.map_or(bid, |best| best.min(bid)));

@@ -18,7 +18,7 @@ use super::request::{Refusal, Reply, Request};
 use super::rules::decide;
 use super::settings::Settings;
 use super::task::{Task, TaskDefinition, TaskState};
-use crate::auction::Work;
+use crate::auction::{Needs, Work};
 use crate::seams::Timestamp;
 
 pub use drawing::Drawing;
@@ -241,8 +241,7 @@ fn work_of_lrp(lrp: &DesiredLrp, index: u32) -> Work {
         key: LrpKey { process_guid: lrp.process_guid.clone(), index },
         memory_mb: lrp.memory_mb,
         disk_mb: lrp.disk_mb,
-        rootfs: lrp.rootfs.clone(),
-        placement_tags: lrp.placement_tags.clone(),
+        needs: Needs::new(lrp.rootfs.clone(), lrp.placement_tags.clone()),
     }
 }
 
@@ -252,7 +251,6 @@ fn work_of_task(task: &Task) -> Work {
         task_guid: task.guid().clone(),
         memory_mb: definition.memory_mb,
         disk_mb: definition.disk_mb,
-        rootfs: definition.rootfs.clone(),
-        placement_tags: definition.placement_tags.clone(),
+        needs: Needs::new(definition.rootfs.clone(), definition.placement_tags.clone()),
     }
 }

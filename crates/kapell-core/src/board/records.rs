@@ -5,7 +5,7 @@ use std::collections::btree_map::{self, BTreeMap, Entry};
 use std::ops::{Bound, Deref};
 use std::sync::Arc;
 
-use super::actual::{ActualLrp, ActualState, LrpKey};
+use super::actual::{ActualLrp, ActualState, LrpKey, shown};
 use super::desired::DesiredLrp;
 use super::domain::Freshness;
 use super::ids::{CellId, Domain, JobId, ProcessGuid, TaskGuid};
@@ -136,6 +136,16 @@ impl Records {
     /// All that is desired, as others see it.
     pub fn desired_lrps(&self) -> impl Iterator<Item = &DesiredLrp> {
         self.desired.values().filter(|lrp| !lrp.removing)
+    }
+
+    /// Whether a reader gets this instance or twin that lies here, and not the other one of its index.
+    pub fn shows(&self, lrp: &ActualLrp) -> bool {
+        let chosen = if lrp.evacuating {
+            shown(self.instances.get(&lrp.key()), Some(lrp))
+        } else {
+            shown(Some(lrp), self.evacuating.get(&lrp.key()))
+        };
+        chosen.is_some_and(|chosen| chosen.evacuating == lrp.evacuating)
     }
 
     /// Whether this is an instance that there is to be.

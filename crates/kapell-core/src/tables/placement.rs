@@ -1,7 +1,7 @@
 //! Why work is not placed.
 
 use super::{Page, page, table};
-use crate::auction::Work;
+use crate::auction::{Needs, Work};
 use crate::board::placement::{IN_FLIGHT, NO_ANSWER, NO_CELL, Want, remedies};
 use crate::board::plan::{self, Cells};
 use crate::board::{CellPresence, CellState, Resources};
@@ -76,8 +76,10 @@ fn work(memory_mb: u32, disk_mb: u32, rootfs: Option<&str>, tags: &[&str]) -> Wo
         task_guid: "t".into(),
         memory_mb,
         disk_mb,
-        rootfs: rootfs.map(str::to_owned),
-        placement_tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        needs: Needs::new(
+            rootfs.map(str::to_owned),
+            tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kapell_api::v1::{LrpWork, TaskWork};
-use kapell_core::auction;
+use kapell_core::auction::{self, Needs};
 use kapell_core::board::{ActualState, DesiredLrp, LrpKey, Records, Task, TaskGuid, TaskState};
 
 use super::SLICE;
@@ -31,8 +31,7 @@ fn description(board: &Board, start: &Start) -> Option<auction::Work> {
                 key: key.clone(),
                 memory_mb: lrp.memory_mb,
                 disk_mb: lrp.disk_mb,
-                rootfs: lrp.rootfs.clone(),
-                placement_tags: lrp.placement_tags.clone(),
+                needs: Needs::new(lrp.rootfs.clone(), lrp.placement_tags.clone()),
             })
         }),
         Start::Task(guid) => board.look(guid.as_str(), |records| {
@@ -41,8 +40,7 @@ fn description(board: &Board, start: &Start) -> Option<auction::Work> {
                 task_guid: guid.clone(),
                 memory_mb: task.memory_mb,
                 disk_mb: task.disk_mb,
-                rootfs: task.rootfs.clone(),
-                placement_tags: task.placement_tags.clone(),
+                needs: Needs::new(task.rootfs.clone(), task.placement_tags.clone()),
             })
         }),
     }

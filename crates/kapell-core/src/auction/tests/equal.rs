@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Limits, Placed, Work, cell, held, naive};
+use super::{Limits, Needs, Placed, Work, cell, held, naive};
 use crate::auction::place;
 use crate::board::{CellState, LrpKey, Resources};
 
@@ -71,12 +71,13 @@ fn arb_unit() -> impl Strategy<Value = Work> {
     let size = prop_oneof![Just((10_u32, 10_u32)), Just((50, 10)), (0..150_u32, 0..150_u32)];
     (0..4_u8, 0..5_u8, 0..12_u32, size, rootfs, tags()).prop_map(
         |(what, name, index, (memory_mb, disk_mb), rootfs, placement_tags)| {
+            let needs = Needs::new(rootfs, placement_tags);
             if what > 0 {
                 let key = LrpKey { process_guid: format!("p{name}").into(), index };
-                Work::Lrp { key, memory_mb, disk_mb, rootfs, placement_tags }
+                Work::Lrp { key, memory_mb, disk_mb, needs }
             } else {
                 let task_guid = format!("t{name}-{index}").into();
-                Work::Task { task_guid, memory_mb, disk_mb, rootfs, placement_tags }
+                Work::Task { task_guid, memory_mb, disk_mb, needs }
             }
         },
     )

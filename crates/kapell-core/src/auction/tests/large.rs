@@ -23,8 +23,7 @@ fn applications(cells: u32, instances: u32) -> (Vec<CellState>, Vec<Work>) {
             key: LrpKey { process_guid: format!("app-{}", n / 10).into(), index: n % 10 },
             memory_mb: [128, 256, 512, 1024, 2048][n as usize / 10 % 5],
             disk_mb: 1024,
-            rootfs: None,
-            placement_tags: vec![],
+            needs: Needs::default(),
         })
         .collect();
     let memory: u32 = work.iter().map(Work::memory_mb).sum();

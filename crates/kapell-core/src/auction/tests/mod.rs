@@ -3,7 +3,7 @@ mod large;
 mod naive;
 mod reasons;
 
-use super::{Cause, Limits, Placed, Work};
+use super::{Cause, Limits, Needs, Placed, Work};
 use crate::board::{CellState, Held, LrpKey, Resources};
 
 fn cell(id: &str, zone: &str) -> CellState {
@@ -20,19 +20,12 @@ fn lrp(guid: &str, index: u32, memory_mb: u32) -> Work {
         key: LrpKey { process_guid: guid.into(), index },
         memory_mb,
         disk_mb: 0,
-        rootfs: None,
-        placement_tags: vec![],
+        needs: Needs::default(),
     }
 }
 
 fn task(guid: &str, memory_mb: u32) -> Work {
-    Work::Task {
-        task_guid: guid.into(),
-        memory_mb,
-        disk_mb: 0,
-        rootfs: None,
-        placement_tags: vec![],
-    }
+    Work::Task { task_guid: guid.into(), memory_mb, disk_mb: 0, needs: Needs::default() }
 }
 
 fn tagged(tags: &[&str]) -> Work {
@@ -40,8 +33,7 @@ fn tagged(tags: &[&str]) -> Work {
         task_guid: "t".into(),
         memory_mb: 1,
         disk_mb: 0,
-        rootfs: None,
-        placement_tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        needs: Needs::new(None, tags.iter().map(|tag| (*tag).to_owned()).collect()),
     }
 }
 
@@ -212,8 +204,7 @@ fn a_rootfs_needs_a_cell_that_runs_its_scheme() {
         task_guid: "t".into(),
         memory_mb: 1,
         disk_mb: 0,
-        rootfs: Some(rootfs.to_owned()),
-        placement_tags: vec![],
+        needs: Needs::new(Some(rootfs.to_owned()), vec![]),
     };
     let mut cells = cells();
     cells[1].rootfs_schemes.push("oci".to_owned());

@@ -16,8 +16,7 @@ fn what_lacks_everywhere_is_named_with_what_was_wanted_and_what_is_free() {
         key: LrpKey { process_guid: "p".into(), index: 0 },
         memory_mb: 1,
         disk_mb: 1,
-        rootfs: None,
-        placement_tags: vec![],
+        needs: Needs::default(),
     };
     let text = reason(vec![full], both);
     assert!(text.starts_with("insufficient resources: containers, disk, memory ("), "{text}");
@@ -48,8 +47,7 @@ fn each_cell_that_falls_out_is_counted_by_the_first_constraint_that_rules_it_out
         key: LrpKey { process_guid: "p".into(), index: 0 },
         memory_mb: 10,
         disk_mb: 10,
-        rootfs: Some("oci:///x".to_owned()),
-        placement_tags: vec![],
+        needs: Needs::new(Some("oci:///x".to_owned()), vec![]),
     };
     let placed = place(cells, vec![work]);
     let [why] = placed.unplaced[..] else { panic!("{placed:?}") };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
-use kapell_core::auction::{Limits, Work, place};
+use kapell_core::auction::{Limits, Needs, Work, place};
 use kapell_core::board::{CellState, LrpKey, Resources};
 use kapell_sim::figure::figure;
 
@@ -21,8 +21,7 @@ fn work(count: u32) -> Vec<Work> {
             key: LrpKey { process_guid: guid(app), index: number % EACH },
             memory_mb: memory_mb(app),
             disk_mb: DISK_MB,
-            rootfs: None,
-            placement_tags: Vec::new(),
+            needs: Needs::default(),
         }
     };
     (0..count).map(unit).collect()

@@ -1,5 +1,6 @@
 //! What clients read. Large lists are written in slices, so that they take no more memory than small ones.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use hyper::StatusCode;
@@ -34,12 +35,22 @@ struct Items {
 impl Items {
     fn push(&mut self, item: &impl Serialize) {
         let before = self.bytes.len();
-        self.bytes.extend_from_slice(if self.begun { b",\n" } else { b"[\n" });
+        self.separate();
         if serde_json::to_writer(&mut self.bytes, item).is_ok() {
             self.begun = true;
         } else {
             self.bytes.truncate(before);
         }
+    }
+
+    fn push_written(&mut self, item: &[u8]) {
+        self.separate();
+        self.bytes.extend_from_slice(item);
+        self.begun = true;
+    }
+
+    fn separate(&mut self) {
+        self.bytes.extend_from_slice(if self.begun { b",\n" } else { b"[\n" });
     }
 
     fn end(&mut self) {
@@ -56,26 +67,33 @@ fn list<K: Send + Sync + 'static>(
 ) -> Answer {
     let desk = Arc::clone(&call.desk);
     let mut items = Items::default();
-    let body = if keys.len() <= SLICE {
+    if keys.len() <= SLICE {
         for key in &keys {
             write(&*desk, key, &mut items);
         }
-        items.end();
-        Body::whole(items.bytes.into())
-    } else {
-        Body::fed(move |pipe| async move {
-            for slice in keys.chunks(SLICE) {
-                for key in slice {
-                    write(&*desk, key, &mut items);
-                }
-                if pipe.send(std::mem::take(&mut items.bytes)).await.is_err() {
-                    return;
-                }
+        return whole(seen, items);
+    }
+    let body = Body::fed(move |pipe| async move {
+        for slice in keys.chunks(SLICE) {
+            for key in slice {
+                write(&*desk, key, &mut items);
             }
-            items.end();
-            let _read = pipe.send(items.bytes).await;
-        })
-    };
+            if pipe.send(std::mem::take(&mut items.bytes)).await.is_err() {
+                return;
+            }
+        }
+        items.end();
+        let _read = pipe.send(items.bytes).await;
+    });
+    answer(seen, body)
+}
+
+fn whole(seen: &str, mut items: Items) -> Answer {
+    items.end();
+    answer(seen, Body::whole(items.bytes.into()))
+}
+
+fn answer(seen: &str, body: Body) -> Answer {
     let mut answer = answer::json_stream(body);
     if let Ok(seen) = HeaderValue::try_from(seen) {
         answer.headers_mut().insert(EVENT_ID, seen);
@@ -182,6 +200,44 @@ impl Wanted {
     }
 }
 
+/// Instances as they were found. To find one costs more than to write it: as long as they are few, each is written at once,
+/// in the order of its shard, and not looked for again.
+#[derive(Debug, Default)]
+struct Found {
+    /// With where each is written.
+    lrps: Vec<(LrpKey, bool, Range<usize>)>,
+    written: Vec<u8>,
+}
+
+impl Found {
+    fn add(&mut self, lrp: &ActualLrp) {
+        let begin = self.written.len();
+        if self.lrps.len() < SLICE && serde_json::to_writer(&mut self.written, lrp).is_err() {
+            self.written.truncate(begin);
+            return;
+        }
+        self.lrps.push((lrp.key(), lrp.evacuating, begin..self.written.len()));
+    }
+
+    /// All of them in order; the keys alone if they are too many to be written at once.
+    fn end(mut self) -> Result<Items, Vec<LrpKey>> {
+        self.lrps.sort_by(|(one, twin, _), (other, other_twin, _)| {
+            one.cmp(other).then_with(|| twin.cmp(other_twin))
+        });
+        if self.lrps.len() > SLICE {
+            let mut keys: Vec<LrpKey> = self.lrps.into_iter().map(|(key, ..)| key).collect();
+            keys.dedup();
+            return Err(keys);
+        }
+        let mut items = Items::default();
+        items.bytes.reserve(self.written.len() + 2 * self.lrps.len() + 4);
+        for (_, _, at) in self.lrps {
+            items.push_written(&self.written[at]);
+        }
+        Ok(items)
+    }
+}
+
 pub(super) fn actual(call: &Call) -> Answered {
     let seen = seen(call);
     let wanted = Wanted {
@@ -192,16 +248,22 @@ pub(super) fn actual(call: &Call) -> Answered {
         index: call.query.number("index")?,
         all: call.query.switch("all")?,
     };
-    let mut keys: Vec<LrpKey> = Vec::new();
+    let mut found = Found::default();
     let mut gather = |records: &Records| {
-        keys.extend(wanted.among(records).filter(|lrp| wanted.fits(lrp)).map(ActualLrp::key));
+        for lrp in wanted.among(records).filter(|lrp| wanted.fits(lrp)) {
+            if wanted.all || records.shows(lrp) {
+                found.add(lrp);
+            }
+        }
     };
     match &wanted.process_guid {
         Some(guid) => call.desk.look(guid.as_str(), &mut gather),
         None => call.desk.look_at_all(&mut gather),
     }
-    keys.sort();
-    keys.dedup();
+    let keys = match found.end() {
+        Ok(items) => return Ok(whole(&seen, items)),
+        Err(keys) => keys,
+    };
     Ok(list(call, &seen, keys, move |desk, key, items| {
         desk.look(key.process_guid.as_str(), &mut |records| {
             let (instance, twin) = (records.instances.get(key), records.evacuating.get(key));
