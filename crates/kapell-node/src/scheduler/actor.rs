@@ -11,7 +11,7 @@ use kapell_core::job::admit::{Places, Terms};
 use kapell_core::run::Happened;
 use kapell_core::seams::{Clock, Moment, Timestamp};
 use rustc_hash::FxHashMap;
-use tokio::sync::{OwnedMutexGuard, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -19,16 +19,18 @@ use super::backend::{Attempt, News, What};
 use super::checker::Checker;
 use super::entry::Working;
 use super::generator::Generator;
-use super::heart::{Heart, Pulse};
+use super::heart::Heart;
 use super::inbox::Message;
 use super::lanes::{Deed, Discharge, Errand, Kind, Lanes};
 use super::perform::{self, Case};
-use super::service::{Backends, Settings};
+use super::service::Settings;
 use super::slab::{Key, Slab};
 use super::stats::{Collector, Snapshot};
+use super::supplies::Backends;
 use super::syncer::{Stored, Syncer};
 use super::timers::{Timers, Watch};
 use crate::board::Board;
+use crate::constraint::Pulse;
 
 /// The longest sleep: somebody may set the clock meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -57,7 +59,7 @@ struct Purpose {
 pub(super) struct Ears {
     pub(super) inbox: mpsc::Receiver<Message>,
     pub(super) board: mpsc::UnboundedReceiver<SchedulerNews>,
-    pub(super) backends: OwnedMutexGuard<mpsc::UnboundedReceiver<News>>,
+    pub(super) backends: mpsc::UnboundedReceiver<News>,
     pub(super) stop: CancellationToken,
 }
 

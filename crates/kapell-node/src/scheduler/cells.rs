@@ -79,14 +79,6 @@ impl CellsBackend {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something about a task has changed, or may have.
-    pub fn task_changed(&self, guid: &TaskGuid) {
-        let attempt = self.names().get(guid).cloned();
-        if let Some(attempt) = attempt {
-            self.look(&attempt, guid);
-        }
-    }
-
     fn task(&self, guid: &TaskGuid) -> Option<Task> {
         self.board.look(guid.as_str(), |records| records.tasks.get(guid).cloned())
     }
@@ -264,6 +256,13 @@ impl Backend for CellsBackend {
         }
         if let Err(error) = self.remove(&guid).await {
             tracing::warn!(%run, %error, "the task of a run stays on the board for now");
+        }
+    }
+
+    fn task_changed(&self, guid: &TaskGuid) {
+        let attempt = self.names().get(guid).cloned();
+        if let Some(attempt) = attempt {
+            self.look(&attempt, guid);
         }
     }
 

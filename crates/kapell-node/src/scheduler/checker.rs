@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kapell_core::constraint::Verdict;
 use kapell_core::job::JobDefinition;
-use kapell_core::run::{ActionsDone, Checked, Counts, Run, WorkEnd};
+use kapell_core::run::{ActionsDone, Checked, Counts, Run, RunId, WorkEnd};
 use kapell_core::seams::Timestamp;
 
-use super::heart::Pulse;
+use crate::constraint::Pulse;
 
 /// What is checked, and for whom something is done.
 #[derive(Debug, Clone)]
@@ -43,6 +43,9 @@ pub trait Checker: fmt::Debug + Send + Sync {
 
     /// Looks at what is to be checked after the work, and takes the actions that this calls for.
     async fn check_post(&self, subject: &Subject, work: &WorkEnd, pulse: &Pulse) -> ActionsDone;
+
+    /// The run has ended: what was kept for it may go.
+    fn forget(&self, _run_id: &RunId) {}
 }
 
 /// For jobs without constraints: everything may go.

@@ -4,7 +4,7 @@ use kapell_core::run::{Orchestrator, StopKind, Timer};
 use kapell_core::seams::{Moment, Timestamp};
 use tokio::task::AbortHandle;
 
-use super::heart::Pulse;
+use crate::constraint::Pulse;
 
 /// One run under way. While it waits for its time this is all that it costs, so it is kept small.
 #[derive(Debug)]

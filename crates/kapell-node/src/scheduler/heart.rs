@@ -1,42 +1,12 @@
 //! Who is alive: a run that waits is, by the sweep that is its own step; one that a task works for is while that task
 //! ticks.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kapell_core::run::Happened;
 use kapell_core::seams::Moment;
 
 use super::slab::{Key, Slab};
-
-/// Ticked by whoever works for a run, from within its work.
-#[derive(Debug, Clone, Default)]
-pub struct Pulse(Arc<AtomicU64>);
-
-/// How often whoever waits for a backend ticks.
-const TICK: Duration = Duration::from_secs(5);
-
-impl Pulse {
-    pub fn tick(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Waits for something that has limits of its own, and ticks meanwhile.
-    pub(super) async fn while_waiting<T>(&self, what: impl Future<Output = T>) -> T {
-        tokio::pin!(what);
-        loop {
-            self.tick();
-            if let Ok(done) = tokio::time::timeout(TICK, &mut what).await {
-                return done;
-            }
-        }
-    }
-}
 
 /// When to listen, and what too long is.
 #[derive(Debug)]
@@ -66,7 +36,7 @@ impl Heart {
                 entry.it.beat();
                 continue;
             };
-            let count = working.pulse.count();
+            let count = working.pulse.beats();
             if count != working.seen || absent {
                 (working.seen, working.last) = (count, now);
                 entry.it.beat();

@@ -1,8 +1,10 @@
 //! What the scheduler can be told and asked.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use kapell_core::board::JobId;
+use kapell_core::constraint::MetricKind;
 use kapell_core::job::JobDefinition;
 use kapell_core::run::{Entry, Happened, Orchestrator, Run, RunId, RunState, StopKind};
 use kapell_core::seams::Timestamp;
@@ -10,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::stats::Snapshot;
 use crate::board::Declined;
+use crate::webhook::Handler;
 
 /// So many messages wait at most: whoever sends more waits.
 pub(super) const WAITING: usize = 1_024;
@@ -106,6 +109,9 @@ pub struct JobState {
 pub struct Scheduler {
     pub(super) inbox: mpsc::Sender<Message>,
     pub(super) stats: watch::Receiver<Arc<Snapshot>>,
+    /// Figures that actions set.
+    pub(super) metrics: Arc<Mutex<BTreeMap<String, f64>>>,
+    pub(super) webhooks: Option<Handler>,
 }
 
 impl Scheduler {
@@ -161,6 +167,26 @@ impl Scheduler {
     /// The runs of a job that have ended, the newest first.
     pub async fn job_history(&self, job_id: JobId, most: usize) -> Option<Vec<Run>> {
         self.ask(|answer| Message::JobHistory { job_id, most, answer }).await
+    }
+
+    /// Sets a figure, or counts it up: the action `metric`.
+    pub(super) fn set_metric(&self, metric: String, kind: MetricKind, value: f64) {
+        let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
+        let stands = metrics.entry(metric).or_default();
+        *stands = match kind {
+            MetricKind::Gauge => value,
+            MetricKind::Counter => *stands + value,
+        };
+    }
+
+    /// The figures that actions have set since this leader leads.
+    pub fn metrics(&self) -> BTreeMap<String, f64> {
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Messages to places outside.
+    pub const fn webhooks(&self) -> Option<&Handler> {
+        self.webhooks.as_ref()
     }
 
     /// Figures, at most half a minute old.

@@ -9,8 +9,10 @@ mod answers;
 pub mod backend;
 pub mod cells;
 pub mod checker;
+mod concierge;
 #[cfg(test)]
 pub(crate) mod conformance;
+mod constrained;
 mod entry;
 pub mod fake;
 mod generator;
@@ -25,6 +27,7 @@ mod service;
 mod slab;
 pub mod stats;
 mod step;
+mod supplies;
 mod syncer;
 mod teller;
 mod timers;
@@ -33,7 +36,7 @@ mod workflow;
 #[cfg(test)]
 mod tests;
 
-pub use heart::Pulse;
 pub use inbox::{JobState, RunView, Scheduler, SchedulerSlot};
 pub use lanes::Limits;
-pub use service::{Backends, Parts, SchedulerService, Settings};
+pub use service::{Parts, SchedulerService, Settings};
+pub use supplies::{Backends, HostSupplies, Opening, Supplies, Supply};

@@ -10,7 +10,7 @@ use kapell_core::seams::Timestamp;
 
 use super::backend::{Attempt, Backend, Work};
 use super::checker::{Checker, Subject};
-use super::heart::Pulse;
+use crate::constraint::Pulse;
 
 /// How long a backend may take to take work. Whether it has is then not known, so it is stopped.
 const LAUNCH_LIMIT: Duration = Duration::from_secs(60);
@@ -82,7 +82,7 @@ pub(super) async fn launch(case: Case, backend: Option<Arc<dyn Backend>>) -> Hap
         parameters: case.parameters(),
         scheduled_at: case.run.scheduled_at,
     };
-    let launched = case.pulse.while_waiting(backend.launch(&work));
+    let launched = case.pulse.during(backend.launch(&work));
     match tokio::time::timeout(LAUNCH_LIMIT, launched).await {
         Ok(Ok(())) => Happened::Launched { attempt },
         Ok(Err(why)) => Happened::LaunchFailed { attempt, why },
@@ -102,12 +102,12 @@ pub(super) async fn find(case: Case, backend: Option<Arc<dyn Backend>>) -> Happe
     };
     let name = case.name();
     loop {
-        let found = case.pulse.while_waiting(backend.find(&name, &case.run.place));
+        let found = case.pulse.during(backend.find(&name, &case.run.place));
         if let Ok(evidence) = tokio::time::timeout(FIND_LIMIT, found).await {
             return Happened::Found { attempt, evidence };
         }
         tracing::warn!(run_id = %name.run_id, attempt, backend = backend.name(), "no word of the work of a run: asking again");
-        case.pulse.while_waiting(tokio::time::sleep(FIND_PAUSE)).await;
+        case.pulse.during(tokio::time::sleep(FIND_PAUSE)).await;
     }
 }
 
@@ -122,11 +122,11 @@ pub(super) async fn stop(
     let mut left = None;
     for _ in 0..STOP_TRIES {
         let stopped = backend.stop(&name, &case.run.place, kind);
-        match case.pulse.while_waiting(stopped).await {
+        match case.pulse.during(stopped).await {
             Ok(()) => return Happened::Stopped { attempt, left: None },
             Err(why) => left = Some(why),
         }
-        case.pulse.while_waiting(tokio::time::sleep(STOP_PAUSE)).await;
+        case.pulse.during(tokio::time::sleep(STOP_PAUSE)).await;
     }
     Happened::Stopped { attempt, left }
 }

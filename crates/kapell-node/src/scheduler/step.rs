@@ -14,8 +14,8 @@ use super::actor::Actor;
 use super::backend::Attempt;
 use super::entry::Entry;
 use super::lanes::{Deed, Discharge, Errand};
-use super::service::Backends;
 use super::slab::Key;
+use super::supplies::Backends;
 
 impl Actor {
     /// Takes up a run that the board has, new or left by another leader.

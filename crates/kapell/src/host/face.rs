@@ -9,6 +9,7 @@ use kapell_node::audit::{Full, Journal};
 use kapell_node::board::{BoardSlot, Figure, ReadOnly};
 use kapell_node::conductor::Problem;
 use kapell_node::elections::{Elections, Tenure};
+use kapell_node::scheduler::SchedulerSlot;
 
 use tokio::sync::watch;
 
@@ -22,6 +23,7 @@ pub(super) struct HostFace {
     owner: Owner,
     slot: BoardSlot,
     access: AccessSlot,
+    scheduler: SchedulerSlot,
     /// Where it is noted who changes what.
     journal: OnceLock<Arc<Journal>>,
     /// Whether this host has ever led.
@@ -58,6 +60,7 @@ impl HostFace {
             owner: Owner(ids.draw()),
             slot: BoardSlot::default(),
             access: AccessSlot::default(),
+            scheduler: SchedulerSlot::default(),
             journal: OnceLock::new(),
             led: watch::Sender::new(false),
             state: Mutex::new(state),
@@ -76,6 +79,11 @@ impl HostFace {
     /// From now on nothing is changed that cannot be noted there.
     pub(super) fn notes_in(&self, journal: Arc<Journal>) {
         let _only_once = self.journal.set(journal);
+    }
+
+    /// Where the scheduler is shown while this host leads.
+    pub(super) fn scheduler(&self) -> SchedulerSlot {
+        self.scheduler.clone()
     }
 
     /// Where the ledger is shown while this host leads.

@@ -27,6 +27,7 @@ use kapell_node::conductor::{
 };
 use kapell_node::elections::{Elections, Killer, Leased, Locked, LockedParts, Parts, Refusal};
 use kapell_node::link::{HttpCallbacks, HttpCells};
+use kapell_node::scheduler::{self, HostSupplies, SchedulerService, Supplies};
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_store::{How, Location, Store};
 use tokio::task::JoinSet;
@@ -139,6 +140,7 @@ struct Host<'a> {
     face: Arc<HostFace>,
     stop_limit: Duration,
     board: board::Parts,
+    supplies: Arc<dyn Supplies>,
     companion: Option<&'a dyn Companion>,
 }
 
@@ -187,6 +189,15 @@ impl<'a> Host<'a> {
         if let Some(membership) = membership {
             keeping.spawn(membership.keep(Arc::clone(&cells)));
         }
+        let supplies = Arc::new(HostSupplies {
+            data_dir: config.state_dir.clone(),
+            program: std::env::current_exe().context("cannot tell which program this is")?,
+            clock: Arc::clone(&clock),
+            ids: Arc::new(SystemIds),
+            cells: Arc::<HttpCells>::clone(&cells),
+            task_logs: Arc::<HttpCells>::clone(&cells),
+            key: key.clone(),
+        });
         let board = board_parts(config, cells, &clock, &face);
         if let Some(companion) = companion {
             companion.begin(server.local_addr(), &token, Box::pin(face.led())).await?;
@@ -202,6 +213,7 @@ impl<'a> Host<'a> {
             face,
             stop_limit: config.grace,
             board,
+            supplies,
             companion,
         };
         let ending = host.launch_again_and_again(&mut signals).await;
@@ -332,6 +344,13 @@ impl<'a> Host<'a> {
                     slot: self.face.access(),
                 }),
                 Arc::new(BoardService::new(self.board.clone())),
+                Arc::new(SchedulerService::new(scheduler::Parts {
+                    settings: scheduler::Settings::default(),
+                    clock: Arc::clone(&self.how.clock),
+                    board: self.face.slot(),
+                    supplies: Arc::clone(&self.supplies),
+                    slot: self.face.scheduler(),
+                })),
                 Arc::new(Beacon::new(Arc::clone(&self.face))),
             ],
             tasks: Arc::new(TokioTasks::default()),

@@ -10,7 +10,7 @@ use kapell_core::job::JobDefinition;
 use kapell_core::run::{ActionsDone, Checked, Counts, Evidence, StopKind, WorkEnd};
 use kapell_core::seams::{Clock, Timestamp};
 
-use crate::scheduler::Pulse;
+use crate::constraint::Pulse;
 use crate::scheduler::backend::{Attempt, Backend, News, Newsroom, What, Work};
 use crate::scheduler::checker::{Checker, Subject, Wants};
 
@@ -55,12 +55,13 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Fake {
     clock: Arc<dyn Clock>,
-    news: Newsroom,
+    /// Of the leader that leads.
+    news: Mutex<Option<Newsroom>>,
     state: Mutex<State>,
 }
 
 impl Fake {
-    pub(super) fn new(clock: Arc<dyn Clock>, news: Newsroom) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         let state = State {
             manner: Manner::Ends(&[0]),
             works: BTreeMap::new(),
@@ -72,7 +73,18 @@ impl Fake {
             unstoppable: false,
             parameters: BTreeMap::new(),
         };
-        Self { clock, news, state: Mutex::new(state) }
+        Self { clock, news: Mutex::default(), state: Mutex::new(state) }
+    }
+
+    pub(super) fn report_to(&self, newsroom: Newsroom) {
+        *self.news.lock().unwrap_or_else(PoisonError::into_inner) = Some(newsroom);
+    }
+
+    fn report(&self, news: News) {
+        let newsroom = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(newsroom) = newsroom.as_ref() {
+            drop(newsroom.send(news));
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -81,7 +93,7 @@ impl Fake {
 
     fn tell(&self, attempt: &Attempt, what: What) {
         if !self.state().mute {
-            drop(self.news.send(News { attempt: attempt.clone(), what }));
+            self.report(News { attempt: attempt.clone(), what });
         }
     }
 
@@ -244,7 +256,7 @@ async fn go(course: Course, pulse: &Pulse) -> ActionsDone {
         Course::Done(verdict) => verdict,
         Course::Busy(seconds) => {
             for _ in 0..seconds {
-                pulse.tick();
+                pulse.beat();
                 tokio::time::sleep(Duration::from_secs(1)).await; // tidy: allow(sleep) a long action
             }
             Verdict::Proceed

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use kapell_core::board::{JobId, Request};
 use kapell_core::job::{JobDefinition, JobRequest, NewRun};
 use kapell_core::run::{Run, RunId, RunState, Trigger};
 use kapell_core::seams::{Clock, Timestamp};
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -16,8 +16,10 @@ use super::fakes::{Fake, Manner, Scripted};
 use crate::board::tests::theatre::{Show, Theatre, pass};
 use crate::conductor::{Service as _, Stage as OfService};
 use crate::elections::{Standing, Tenure};
-use crate::scheduler::backend::Backend;
-use crate::scheduler::{Backends, Parts, Scheduler, SchedulerService, SchedulerSlot, Settings};
+use crate::scheduler::{
+    Backends, Opening, Parts, Scheduler, SchedulerService, SchedulerSlot, Settings, Supplies,
+    Supply,
+};
 use kapell_core::seat::{Epoch, Owner, Record, Seat};
 
 pub(super) fn secs(seconds: u64) -> Duration {
@@ -39,6 +41,28 @@ pub(super) struct Stage {
     service: SchedulerService,
 }
 
+/// The same for every leader.
+#[derive(Debug)]
+struct Fixed {
+    host: Arc<Fake>,
+    cells: Arc<Fake>,
+    checker: Arc<Scripted>,
+}
+
+#[async_trait]
+impl Supplies for Fixed {
+    async fn open(&self, opening: Opening) -> Result<Supply, String> {
+        self.host.report_to(opening.newsroom.clone());
+        self.cells.report_to(opening.newsroom);
+        Ok(Supply {
+            backends: Backends::new(Arc::clone(&self.host) as _, Arc::clone(&self.cells) as _),
+            checker: Arc::clone(&self.checker) as _,
+            webhooks: None,
+            errands: JoinSet::new(),
+        })
+    }
+}
+
 /// One leader.
 #[derive(Debug)]
 pub(super) struct Lead {
@@ -52,19 +76,16 @@ impl Stage {
     pub(super) fn new() -> Self {
         let theatre = Theatre::new();
         let clock = Arc::clone(&theatre.clock) as Arc<dyn Clock>;
-        let (room, news) = mpsc::unbounded_channel();
-        let other = || Arc::new(Fake::new(Arc::clone(&clock), room.clone())) as Arc<dyn Backend>;
-        let others = [other(), other()];
-        let fake = Arc::new(Fake::new(Arc::clone(&clock), room));
+        let fake = Arc::new(Fake::new(Arc::clone(&clock)));
+        let other = Arc::new(Fake::new(Arc::clone(&clock)));
         let (checker, slot) = (Arc::new(Scripted::default()), SchedulerSlot::default());
-        let [task, workflow] = others;
+        let supplies =
+            Fixed { host: Arc::clone(&fake), cells: other, checker: Arc::clone(&checker) };
         let service = SchedulerService::new(Parts {
             settings: Settings::default(),
             clock,
             board: theatre.slot.clone(),
-            backends: Backends::new(Arc::clone(&fake) as Arc<dyn Backend>, task, workflow),
-            news,
-            checker: Arc::clone(&checker) as Arc<dyn crate::scheduler::checker::Checker>,
+            supplies: Arc::new(supplies),
             slot: slot.clone(),
         });
         Self { theatre, fake, checker, slot, service }

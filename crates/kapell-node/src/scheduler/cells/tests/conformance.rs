@@ -40,12 +40,3 @@ async fn a_task_bears_the_name_and_the_variables_of_its_attempt() {
     assert!(env.contains(&("KAPELL_ATTEMPT", "3")));
     stage.close().await;
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_task_with_a_callback_is_refused() {
-    let stage = Stage::new().await;
-    let one = attempt("calls", 0);
-    let refused = stage.backend.launch(&Stage::work_with(&one, "http://back")).await.unwrap_err();
-    assert!(refused.starts_with("task.completion_callback_url: "), "{refused}");
-    stage.close().await;
-}

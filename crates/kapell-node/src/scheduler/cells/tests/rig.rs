@@ -129,12 +129,6 @@ impl Stage {
         self.show.board.ask(request).await.unwrap();
         self.backend.task_changed(&task_guid);
     }
-
-    pub(super) fn work_with(attempt: &Attempt, callback: &str) -> Work {
-        let action = json!({"run": {"path": "true"}});
-        let task = json!({"domain": "d", "action": action, "completion_callback_url": callback});
-        work(attempt, &json!({"task": task}))
-    }
 }
 
 #[async_trait]
@@ -148,7 +142,7 @@ impl Rig for Stage {
     }
 
     fn work(&self, attempt: &Attempt) -> Work {
-        Self::work_with(attempt, "")
+        work(attempt, &json!({"task": {"action": {"run": {"path": "true"}}}}))
     }
 
     fn unstartable(&self, attempt: &Attempt) -> Work {

@@ -1,0 +1,172 @@
+//! What a scheduler works with while its leader leads: made when it starts, let go of when it stops.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kapell_core::board::secrets::Due;
+use kapell_core::board::{Domain, SecretName, TaskGuid};
+use kapell_core::causes::chain;
+use kapell_core::constraint::lines::Pace;
+use kapell_core::job::{JobDefinition, Payload};
+use kapell_core::seams::{Clock, Ids};
+use kapell_core::secret::Secret;
+use kapell_store::Store;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::backend::{Backend, Newsroom, Secrets};
+use super::cells::{CellsBackend, TaskLogs};
+use super::checker::Checker;
+use super::concierge;
+use super::constrained::Constrained;
+use super::inbox::Scheduler;
+use super::local::{self, LocalBackend};
+use super::logs::RunLogs;
+use crate::access::{self, ClusterKey};
+use crate::board::Board;
+use crate::constraint::{self, BoardCells, Inbox, Means};
+use crate::link::CellLink;
+use crate::webhook::{Handler, HttpOutbound};
+
+/// Messages of constraints and actions that wait at most.
+const WAITING: usize = 256;
+
+/// Where the work of each kind of job is done: on the host that leads, or on cells.
+#[derive(Debug, Clone)]
+pub struct Backends([Arc<dyn Backend>; 2]);
+
+impl Backends {
+    pub fn new(host: Arc<dyn Backend>, cells: Arc<dyn Backend>) -> Self {
+        Self([host, cells])
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn get(&self, number: usize) -> &Arc<dyn Backend> {
+        &self.0[number]
+    }
+
+    /// Which one does the work of a job.
+    pub(super) fn number_for(definition: &JobDefinition) -> Option<usize> {
+        match definition.payload()? {
+            Payload::Command(_) | Payload::Workflow(_) => Some(0),
+            Payload::Task(_) => Some(1),
+        }
+    }
+
+    pub(super) fn task_changed(&self, guid: &TaskGuid) {
+        for backend in &self.0 {
+            backend.task_changed(guid);
+        }
+    }
+}
+
+/// Whom supplies are for.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    pub board: Board,
+    pub store: Arc<dyn Store>,
+    pub scheduler: Scheduler,
+    /// Where backends tell what became of work.
+    pub newsroom: Newsroom,
+}
+
+/// What a scheduler works with.
+#[derive(Debug)]
+pub struct Supply {
+    pub backends: Backends,
+    pub checker: Arc<dyn Checker>,
+    /// Messages to places outside, for those who want to see them.
+    pub webhooks: Option<Handler>,
+    /// Done for as long as the scheduler runs.
+    pub errands: JoinSet<()>,
+}
+
+/// Makes what a scheduler works with.
+#[async_trait]
+pub trait Supplies: fmt::Debug + Send + Sync {
+    async fn open(&self, opening: Opening) -> Result<Supply, String>;
+}
+
+/// The supplies of a real host.
+pub struct HostSupplies {
+    /// Processes of runs and their logs are kept below it.
+    pub data_dir: PathBuf,
+    /// Runs workflows: `kapell` itself.
+    pub program: PathBuf,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub cells: Arc<dyn CellLink>,
+    pub task_logs: Arc<dyn TaskLogs>,
+    pub key: ClusterKey,
+}
+
+impl fmt::Debug for HostSupplies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostSupplies").field("data_dir", &self.data_dir).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Supplies for HostSupplies {
+    async fn open(&self, opening: Opening) -> Result<Supply, String> {
+        let Opening { board, store, scheduler, newsroom } = opening;
+        let secrets = access::Secrets::new(store, Arc::clone(&self.clock), &self.key);
+        let secrets = Arc::new(secrets.map_err(|error| chain(&error))?);
+        let host = LocalBackend::open(local::Parts {
+            data_dir: self.data_dir.clone(),
+            newsroom: newsroom.clone(),
+            clock: Arc::clone(&self.clock),
+            ids: Arc::clone(&self.ids),
+            secrets: Arc::clone(&secrets) as Arc<dyn Secrets>,
+            program: self.program.clone(),
+        })
+        .await?;
+        let cells = CellsBackend::new(
+            board.clone(),
+            Arc::clone(&self.cells),
+            Arc::clone(&self.task_logs),
+            RunLogs::below(&self.data_dir),
+            newsroom,
+        );
+        let (webhooks, worker) = Handler::new(
+            Arc::new(HttpOutbound::new(None)),
+            secrets,
+            (Arc::clone(&self.clock), Arc::clone(&self.ids)),
+            Pace::default(),
+        );
+        let (inbox, messages) = mpsc::channel(WAITING);
+        let means = Means {
+            inbox: Inbox::new(inbox),
+            webhooks: webhooks.clone(),
+            cells: Arc::new(BoardCells(board.clone())),
+            clock: Arc::clone(&self.clock),
+        };
+        let mut errands = JoinSet::new();
+        errands.spawn(worker.run());
+        errands.spawn(concierge::serve(board, scheduler, messages));
+        Ok(Supply {
+            backends: Backends::new(Arc::new(host), Arc::new(cells)),
+            checker: Arc::new(Constrained::new(constraint::Checker::new(means))),
+            webhooks: Some(webhooks),
+            errands,
+        })
+    }
+}
+
+#[async_trait]
+impl Secrets for access::Secrets {
+    async fn open(
+        &self,
+        domain: &Domain,
+        names: &[SecretName],
+    ) -> Result<std::collections::BTreeMap<SecretName, Secret>, String> {
+        let due = Due { domain: domain.clone(), names: names.iter().cloned().collect() };
+        let found = Self::open(self, &due).await.map_err(|error| chain(&error))?;
+        Ok(found.into_iter().collect())
+    }
+}
