@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use kapell_core::board::{ActualLrp, DesiredLrp, Event, Freshness, Task};
+use kapell_core::job::Job;
+use kapell_core::run::Run;
 use kapell_node::board::{EventId, Next};
 use tokio::time::timeout;
 
@@ -69,6 +71,14 @@ fn subject(event: &Event) -> String {
         }
         Event::Domain(change) => {
             let name = |it: &Freshness| it.domain.to_string();
+            newest(change.after.as_deref().map(name), change.before.as_deref().map(name))
+        }
+        Event::Job(change) => {
+            let name = |it: &Job| it.job_id.to_string();
+            newest(change.after.as_deref().map(name), change.before.as_deref().map(name))
+        }
+        Event::Run(change) => {
+            let name = |it: &Run| format!("{} {}", it.run_id, it.state.name());
             newest(change.after.as_deref().map(name), change.before.as_deref().map(name))
         }
         Event::Cell { cell_id, .. } => cell_id.to_string(),

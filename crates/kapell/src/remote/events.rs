@@ -112,6 +112,17 @@ fn about(event: &Event) -> String {
         Event::Domain(change) => {
             latest(change).map_or_else(String::new, |domain| domain.domain.to_string())
         }
+        Event::Job(change) => latest(change).map_or_else(String::new, |job| {
+            let before = change.before.as_ref().map(|before| before.revision.to_string());
+            format!("{} revision {}", job.job_id, arrow(before, job.revision.to_string()))
+        }),
+        Event::Run(change) => latest(change).map_or_else(String::new, |run| {
+            let before = change.before.as_ref().map(|before| before.state.name().to_owned());
+            let state = arrow(before, run.state.name().to_owned());
+            let why =
+                if run.reason.is_empty() { String::new() } else { format!(": {}", run.reason) };
+            format!("{} {state}{why}", run.run_id)
+        }),
         Event::Cell { cell_id, .. } => cell_id.to_string(),
     }
 }

@@ -188,6 +188,8 @@ fn about(event: &EventView, guid: &str) -> Seen {
             | Event::ActualLrp(_)
             | Event::ActualLrpCrashed(_)
             | Event::Domain(_)
+            | Event::Job(_)
+            | Event::Run(_)
             | Event::Cell { .. },
         ) => Seen::Nothing,
         None => Seen::Unknown,

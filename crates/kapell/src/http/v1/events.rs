@@ -59,6 +59,8 @@ impl Reader {
                 }
                 Event::Task(change) => latest(change).map(|task| task.definition.domain.clone()),
                 Event::Domain(change) => latest(change).map(|it| it.domain.clone()),
+                Event::Job(change) => latest(change).map(|job| job.domain.clone()),
+                Event::Run(change) => latest(change).map(|run| run.domain.clone()),
                 Event::Cell { .. } => None,
             },
         };

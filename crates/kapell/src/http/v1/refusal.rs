@@ -85,6 +85,8 @@ pub(super) fn reply(reply: Reply, place: &str, now: Timestamp) -> Answer {
         Reply::Desired { lrp, created } => (answer::value(made(created), &lrp), created),
         Reply::Task { task, created } => (answer::value(made(created), &task), created),
         Reply::Instance(lrp) => (answer::value(StatusCode::OK, &lrp), false),
+        Reply::Job { job, created } => (answer::value(made(created), &job), created),
+        Reply::Run { run, created } => (answer::value(made(created), &run), created),
     };
     if created && let Ok(place) = HeaderValue::try_from(place) {
         answer.headers_mut().insert(LOCATION, place);

@@ -8,7 +8,7 @@ fn lrp(more: &str) -> DesiredLrp {
     let text = format!("{{process_guid: web, domain: d, action: {{run: {{path: x}}}}{more}}}");
     match read(text.as_bytes()).unwrap().remove(0).document {
         Document::Lrp { lrp, .. } => *lrp,
-        Document::Task(_) => panic!("a task"),
+        Document::Task(_) | Document::Job(_) => panic!("no lrp"),
     }
 }
 
