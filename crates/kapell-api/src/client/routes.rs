@@ -82,11 +82,7 @@ impl Client {
             ("domain", domain),
             ("all", all),
         ];
-        let mut query = String::new();
-        for (name, value) in filters.into_iter().filter_map(|(name, it)| Some((name, it?))) {
-            let mark = if query.is_empty() { '?' } else { '&' };
-            query.push_str(&format!("{mark}{name}={}", escape(value)));
-        }
+        let query = query(&filters);
         self.list(&format!("/v1/actual-lrps{query}")).await
     }
 
@@ -163,7 +159,7 @@ impl Client {
     }
 
     pub async fn secrets(&self, domain: Option<&str>) -> Result<Vec<SecretView>, Error> {
-        let query = domain.map(|domain| format!("?domain={}", escape(domain))).unwrap_or_default();
+        let query = query(&[("domain", domain)]);
         self.ask(Call::get(format!("/v1/secrets{query}"))).await
     }
 
@@ -237,9 +233,21 @@ impl Client {
             Some(epoch) => {
                 Call::get(format!("{path}?{}", show(query))).header(EPOCH, &epoch.0.to_string())
             }
-            None => Call::get(format!("{path}?format=frames&{}", show(query))),
+            None => return self.logs_with(path, None, query).await,
         };
         let call = call.streaming();
+        Ok(Logs::new(self.stream(&call).await?))
+    }
+
+    /// The same of a host, with more in the query.
+    pub(super) async fn logs_with(
+        &self,
+        path: &str,
+        more: Option<&str>,
+        query: LogQuery,
+    ) -> Result<Logs, Error> {
+        let more = more.map(|more| format!("{more}&")).unwrap_or_default();
+        let call = Call::get(format!("{path}?{more}format=frames&{}", show(query))).streaming();
         Ok(Logs::new(self.stream(&call).await?))
     }
 
@@ -256,7 +264,7 @@ impl Client {
         self.send(&call).await?.json(&self.urls())
     }
 
-    async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Listed<T>, Error> {
+    pub(super) async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Listed<T>, Error> {
         let answer: Answer = self.send(&Call::get(path)).await?;
         let event_id = answer.header(EVENT_ID).map(str::to_owned);
         Ok(Listed { items: answer.json(&self.urls())?, event_id })
@@ -269,6 +277,16 @@ fn show(query: LogQuery) -> String {
         text.push_str(&format!("&tail={tail}"));
     }
     text
+}
+
+/// What stands behind a path: the filters that have a value.
+pub(super) fn query(filters: &[(&str, Option<&str>)]) -> String {
+    let mut query = String::new();
+    for (name, value) in filters.iter().filter_map(|(name, it)| Some((name, (*it)?))) {
+        let mark = if query.is_empty() { '?' } else { '&' };
+        query.push_str(&format!("{mark}{name}={}", escape(value)));
+    }
+    query
 }
 
 /// A path below `/v1`, of names that may be anything.

@@ -1,5 +1,7 @@
 //! Version 1. What is desired and what is there are the types of `kapell_core::board`.
 
+mod jobs;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -17,6 +19,12 @@ use kapell_core::seat::Epoch;
 use kapell_core::secret::Secret;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use jobs::{
+    BackfillWanted, Backfilled, BackfilledRun, CancelWanted, JobApplied, JobView, NextMoment,
+    NextMoments, PauseWanted, Percentiles, RunBrief, RunStats, RunView, SchedulerStats,
+    TriggerWanted, WebhookDelivery, When,
+};
 
 /// The epoch of the leader, in every request of a host to a cell.
 pub const EPOCH: &str = "kapell-epoch";

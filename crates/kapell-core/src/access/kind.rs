@@ -9,12 +9,14 @@ pub enum Kind {
     Figures,
     /// Pages for people, which are about all domains.
     Pages,
-    /// What is desired, what runs, tasks, logs, events.
+    /// What is desired, what runs, tasks, jobs, logs, events.
     Read,
     /// What would become of something.
     Plan,
-    /// What is desired, tasks, freshness.
+    /// What is desired, tasks, freshness, jobs and their runs.
     Change,
+    /// Jobs whose work runs on the hosts themselves.
+    RunOnHosts,
     /// What there is of cells.
     ReadCells,
     /// Telling a cell what to do through the leader.
@@ -40,7 +42,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Health,
         Self::Describe,
         Self::Figures,
@@ -48,6 +50,7 @@ impl Kind {
         Self::Read,
         Self::Plan,
         Self::Change,
+        Self::RunOnHosts,
         Self::ReadCells,
         Self::CommandCells,
         Self::SpeakForCell,
@@ -70,6 +73,7 @@ impl Kind {
             Self::Read => "read",
             Self::Plan => "plan",
             Self::Change => "change",
+            Self::RunOnHosts => "run on hosts",
             Self::ReadCells => "read cells",
             Self::CommandCells => "command cells",
             Self::SpeakForCell => "speak for a cell",
@@ -94,6 +98,7 @@ impl Kind {
             Self::Read => "read what is desired and what runs",
             Self::Plan => "plan",
             Self::Change => "change what is desired",
+            Self::RunOnHosts => "have the hosts themselves run programs",
             Self::ReadCells => "look at cells",
             Self::CommandCells => "tell cells what to do",
             Self::SpeakForCell => "speak for a cell",
@@ -112,6 +117,7 @@ impl Kind {
     pub const fn is_change(self) -> bool {
         match self {
             Self::Change
+            | Self::RunOnHosts
             | Self::CommandCells
             | Self::Join
             | Self::Renew

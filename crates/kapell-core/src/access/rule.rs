@@ -54,7 +54,8 @@ pub const fn grant(kind: Kind, role: RoleKind) -> Grant {
             R::Operator => InItsDomains,
             R::Reader | R::Cell | R::Host | R::Joiner => Never,
         },
-        K::CommandCells | K::Tokens | K::Audit => match role {
+        // A host knows the cluster's key: whoever runs programs on it can do everything.
+        K::RunOnHosts | K::CommandCells | K::Tokens | K::Audit => match role {
             R::Operator => WithAllDomains,
             R::Reader | R::Cell | R::Host | R::Joiner => Never,
         },

@@ -196,7 +196,7 @@ pub const fn clock_change(change: ClockChange) -> &'static str {
 }
 
 /// Every decision about a run that is kept, in order.
-fn of_run(run: &Run) -> Vec<Decision> {
+pub fn of_run(run: &Run) -> Vec<Decision> {
     let made = match &run.trigger {
         Trigger::Schedule => (About::Due, "a run was made for it".to_owned()),
         Trigger::CatchUp => {
@@ -314,7 +314,7 @@ fn hold(facts: &JobFacts<'_>) -> Option<(About, String)> {
 }
 
 /// The first moment to come that no calendar excludes and no action passes over.
-fn next_run(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Option<Timestamp> {
+pub fn next_run(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Option<Timestamp> {
     const FAR: usize = 10_000;
     if hold(facts).is_some() {
         return None;
@@ -360,7 +360,7 @@ fn summary(facts: &JobFacts<'_>, next: Option<Timestamp>) -> String {
 }
 
 /// How a run stands.
-fn outcome(run: &Run) -> String {
+pub fn outcome(run: &Run) -> String {
     let why = if run.reason.is_empty() { String::new() } else { format!(": {}", run.reason) };
     match run.state {
         RunState::Completed if run.skipped => format!("was skipped{why}"),

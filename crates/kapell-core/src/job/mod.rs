@@ -1,7 +1,9 @@
 //! Jobs: what is to run when, and what of it is due.
 
 pub mod admit;
+pub mod advice;
 pub mod backfill;
+pub mod cycles;
 pub mod definition;
 pub mod due;
 pub mod environment;
@@ -16,6 +18,7 @@ pub(crate) mod rules;
 pub mod simulate;
 pub mod task;
 pub mod validate;
+pub mod when;
 
 #[cfg(test)]
 mod tests;

@@ -10,10 +10,12 @@ use kapell_node::board::{BoardSlot, Figure, ReadOnly};
 use kapell_node::conductor::Problem;
 use kapell_node::elections::{Elections, Tenure};
 use kapell_node::scheduler::SchedulerSlot;
+use kapell_node::scheduler::logs::RunLogs;
 
 use tokio::sync::watch;
 
-use crate::http::{Desk, Face, Health, Leader, Role, Writes};
+use super::schedule::Schedule;
+use crate::http::{Desk, Face, Health, Leader, Role, Scheduler, Writes};
 
 /// What the listener shows of this host.
 #[derive(Debug)]
@@ -24,6 +26,7 @@ pub(super) struct HostFace {
     slot: BoardSlot,
     access: AccessSlot,
     scheduler: SchedulerSlot,
+    run_logs: RunLogs,
     /// Where it is noted who changes what.
     journal: OnceLock<Arc<Journal>>,
     /// Whether this host has ever led.
@@ -44,7 +47,7 @@ struct State {
 }
 
 impl HostFace {
-    pub(super) fn new(clock: Arc<dyn Clock>, ids: &dyn Ids) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, ids: &dyn Ids, run_logs: RunLogs) -> Self {
         let state = State {
             role: Role::Standby,
             since: clock.wall(),
@@ -61,6 +64,7 @@ impl HostFace {
             slot: BoardSlot::default(),
             access: AccessSlot::default(),
             scheduler: SchedulerSlot::default(),
+            run_logs,
             journal: OnceLock::new(),
             led: watch::Sender::new(false),
             state: Mutex::new(state),
@@ -191,6 +195,11 @@ impl Face for HostFace {
         Health { role, store_trouble, writes, since }
     }
 
+    fn scheduler(&self) -> Option<Arc<dyn Scheduler>> {
+        let (scheduler, board) = (self.scheduler.get()?, self.slot.get()?);
+        Some(Arc::new(Schedule { scheduler, board, logs: self.run_logs.clone() }))
+    }
+
     fn board(&self) -> Option<Arc<dyn Desk>> {
         self.slot.get().map(|board| Arc::new(board) as Arc<dyn Desk>)
     }
@@ -238,6 +247,9 @@ impl Face for HostFace {
         drop(state);
         if let Some(board) = self.slot.get() {
             write_figures(&mut text, &board.figures());
+            if let Some(scheduler) = self.scheduler.get() {
+                write_figures(&mut text, scheduler.stats().figures());
+            }
         }
         text
     }

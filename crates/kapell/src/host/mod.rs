@@ -4,6 +4,7 @@ mod beacon;
 mod face;
 pub(crate) mod log;
 mod membership;
+mod schedule;
 pub(crate) mod signals;
 
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ use kapell_node::conductor::{
 };
 use kapell_node::elections::{Elections, Killer, Leased, Locked, LockedParts, Parts, Refusal};
 use kapell_node::link::{HttpCallbacks, HttpCells};
+use kapell_node::scheduler::logs::RunLogs;
 use kapell_node::scheduler::{self, HostSupplies, SchedulerService, Supplies};
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_store::{How, Location, Store};
@@ -155,7 +157,11 @@ impl<'a> Host<'a> {
         check(args, &location)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
-        let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds));
+        let face = Arc::new(HostFace::new(
+            Arc::clone(&clock),
+            &SystemIds,
+            RunLogs::below(&config.state_dir),
+        ));
         let key = cluster_key(config)?;
         let membership = Membership::of(args, config, &key)?;
         let listen = listen(args, config, &key, membership.as_ref())?;

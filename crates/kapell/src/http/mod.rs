@@ -20,6 +20,7 @@ mod place;
 mod query;
 mod read;
 mod route;
+mod scheduler;
 pub(crate) mod secret;
 mod server;
 mod session;
@@ -51,9 +52,12 @@ use server::Shows;
 
 pub(crate) use cell::Rep;
 pub(crate) use desk::Desk;
+pub(crate) use scheduler::Scheduler;
 pub(crate) use server::Server;
 pub(crate) use token::Token;
-pub(crate) use v1::{Subject, explain};
+pub(crate) use v1::{
+    RunsWanted, Subject, coming, explain, explain_job, job, list_jobs, list_runs, run, state_named,
+};
 
 /// What the listener shows of its host. Asked for every request, so nothing here may wait.
 pub(crate) trait Face: Send + Sync {
@@ -70,6 +74,11 @@ pub(crate) trait Face: Send + Sync {
 
     /// The board, while this host leads and has loaded it.
     fn board(&self) -> Option<Arc<dyn Desk>> {
+        None
+    }
+
+    /// The scheduler, while this host leads and has begun to schedule.
+    fn scheduler(&self) -> Option<Arc<dyn Scheduler>> {
         None
     }
 

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use super::Limits;
 use super::answer::Problem;
 use super::guests::Guest;
+use super::query::{decoded, pairs};
 use super::turns::InTurn;
 
 /// A body, and how much of it is taken.
@@ -129,6 +130,33 @@ impl Payload {
             let found = if is_json { faults(&bytes) } else { Vec::new() };
             if found.is_empty() { problem } else { misfit(&found) }
         })
+    }
+
+    /// Reads a body of JSON by what takes it in many forms, or finds all that is wrong with it.
+    pub(super) async fn json_read<T>(
+        self,
+        headers: &HeaderMap,
+        read: fn(&[u8]) -> Result<T, Vec<Fault>>,
+    ) -> Result<T, Box<Problem>> {
+        content_type(headers)?;
+        let bytes = self.bytes().await?;
+        parse::<IgnoredAny>(&bytes)?;
+        read(&bytes).map_err(|faults| misfit(&faults))
+    }
+
+    /// Reads what a browser sends of a form.
+    pub(super) async fn form(self) -> Result<Vec<(String, String)>, Box<Problem>> {
+        let bytes = self.bytes().await?;
+        let wrong = || {
+            let text = "the form cannot be read";
+            Problem::new(StatusCode::BAD_REQUEST, "bad_body", text)
+        };
+        let text = str::from_utf8(&bytes).map_err(|_| wrong())?;
+        let field = |(name, value): (&str, &str)| {
+            let plain = |text: &str| decoded(&text.replace('+', " "));
+            Some((plain(name)?, plain(value)?))
+        };
+        pairs(text).map(|pair| field(pair).ok_or_else(wrong)).collect()
     }
 
     /// Reads a body of JSON, if there is a body.

@@ -54,6 +54,8 @@ pub(super) enum Gives {
     One(&'static str),
     /// 201 if it was made, 200 if it was there already.
     Made(&'static str),
+    /// 201: each time another one.
+    New(&'static str),
     /// A bare array.
     Many(&'static str),
     /// 204

@@ -29,7 +29,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// Whether a person with a browser looks at it.
 pub(super) fn wants_page(request: &Parts) -> bool {
     let html = |value: &HeaderValue| value.to_str().is_ok_and(|it| it.contains("text/html"));
-    matches!(request.method, Method::GET | Method::HEAD)
+    // The forms of pages are sent to pages too.
+    let form = request.method == Method::POST && !request.uri.path().starts_with("/v1/");
+    (form || matches!(request.method, Method::GET | Method::HEAD))
         && request.headers.get_all(ACCEPT).iter().any(html)
 }
 

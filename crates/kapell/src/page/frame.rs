@@ -49,7 +49,7 @@ impl Frame {
         }
         html!(out;
             "><a class=\"skip\" href=\"#main\">Skip to content</a>\n"
-            "<header><nav aria-label=\"Main\"><a class=\"brand\" href=\"/\">Kapell</a></nav>"
+            "<header><nav aria-label=\"Main\"><a class=\"brand\" href=\"/\">Kapell</a> <a href=\"/jobs\">Jobs</a> <a href=\"/runs\">Runs</a></nav>"
             "<p id=\"link\" class=\"link\" role=\"status\"></p>"
             "<form method=\"post\" action=\"/logout\"><button>Sign out</button></form></header>\n"
             "<main id=\"main\" tabindex=\"-1\">\n<div id=\"fragment\">\n" {content} "</div>\n</main>\n"

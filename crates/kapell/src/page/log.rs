@@ -1,4 +1,4 @@
-//! The live log of an instance or of a task.
+//! The live log of an instance, of a task or of a run.
 
 use super::{Html, LogOf, html};
 
@@ -9,6 +9,7 @@ pub(super) fn render(of: &LogOf) -> Html {
             format!("/lrp/{}", key.process_guid),
             key.process_guid.to_string(),
         ),
+        LogOf::Run(id) => (format!("/v1/runs/{id}/logs"), format!("/run/{id}"), id.to_string()),
         LogOf::Task(guid) => {
             (format!("/v1/logs/task/{guid}"), format!("/task/{guid}"), guid.to_string())
         }

@@ -1,3 +1,5 @@
+use kapell_core::run::RunState;
+
 use super::html::{Html, html};
 use super::*;
 
@@ -11,11 +13,31 @@ fn only_what_is_written_here_is_markup() {
 #[test]
 fn paths_name_pages() {
     let lrp = |guid: &str| About::Lrp(guid.into());
+    let run = |id: &str| RunId::parse(id).unwrap();
     for (path, want) in [
         ("/", Some(Wanted::Page(About::Overview))),
         ("/lrp/web", Some(Wanted::Page(lrp("web")))),
         ("/fragments/lrp/web", Some(Wanted::Fragment(lrp("web")))),
         ("/task/t/log", Some(Wanted::Log(LogOf::Task("t".into())))),
+        ("/jobs", Some(Wanted::Page(About::Jobs))),
+        ("/job/nightly", Some(Wanted::Page(About::Job("nightly".into())))),
+        ("/job/a%3Cb", None),
+        ("/run/nightly:1", Some(Wanted::Page(About::Run(run("nightly:1"))))),
+        ("/run/nightly%3A1", Some(Wanted::Page(About::Run(run("nightly:1"))))),
+        ("/run/nightly%3a1-beef/log", Some(Wanted::Log(LogOf::Run(run("nightly:1-beef"))))),
+        ("/fragments/run/nightly:1", Some(Wanted::Fragment(About::Run(run("nightly:1"))))),
+        ("/run/nightly", None),
+        ("/run/nightly:<b>", None),
+        ("/run/%zz", None),
+        (
+            "/fragments/runs?job=nightly&state=failed&span=7d&x=y",
+            Some(Wanted::Fragment(About::Runs(Filter {
+                job: Some("nightly".into()),
+                state: Some(RunState::Failed),
+                span: 3,
+            }))),
+        ),
+        ("/runs?job=<b>&state=no&span=no", Some(Wanted::Page(About::Runs(Filter::default())))),
         ("/lrp/web/x/log", None),
         ("/lrp/", None),
         ("/lrp/a%20b", None),
@@ -24,7 +46,10 @@ fn paths_name_pages() {
         ("", None),
         ("/index.html", None),
     ] {
-        assert_eq!(Wanted::at(path), want, "{path}");
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(Wanted::at(path, pairs), want, "{path}");
     }
 }
 
@@ -48,6 +73,8 @@ fn the_script_listens_to_every_event() {
         "actual_lrp",
         "task",
         "domain",
+        "job",
+        "run",
         "created",
         "changed",
         "removed",

@@ -1,9 +1,13 @@
 //! `kapell apply`: has what files say, or changes nothing.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use kapell_api::client::{Client, Error};
 use kapell_core::board::plan::IN_PLACE;
-use kapell_core::board::{DesiredLrp, DesiredUpdate, TaskDefinition};
+use kapell_core::board::{DesiredLrp, DesiredUpdate, JobId, TaskDefinition};
+use kapell_core::constraint::kicks;
+use kapell_core::job::{JobDefinition, cycles};
 use kapell_core::manifest::{Document, differences};
 
 use super::FAILED;
@@ -16,29 +20,90 @@ use crate::{BAD_INPUT, print, say};
 pub(crate) enum Step {
     Create,
     Unchanged,
-    Update { fields: Vec<String>, update: DesiredUpdate },
-    Refuse { fields: Vec<String> },
+    Update {
+        fields: Vec<String>,
+        update: DesiredUpdate,
+    },
+    /// A job becomes what the document says.
+    Change {
+        fields: Vec<String>,
+    },
+    Refuse {
+        fields: Vec<String>,
+    },
 }
 
 pub(crate) async fn run(args: &Apply, client: &Client) -> anyhow::Result<u8> {
     let Some(documents) = read(&args.files) else { return Ok(BAD_INPUT) };
-    let mut steps = Vec::with_capacity(documents.len());
+    have(&documents, args.dry_run, client).await
+}
+
+/// The same for files that hold jobs and nothing else.
+pub(crate) async fn run_jobs(args: &Apply, client: &Client) -> anyhow::Result<u8> {
+    let Some(documents) = read(&args.files) else { return Ok(BAD_INPUT) };
     for document in &documents {
+        match document {
+            Document::Job(_) => {}
+            Document::Lrp { .. } | Document::Task(_) => {
+                let name = name(document);
+                say(&format!(
+                    "error: {name} is no job: use `kapell apply -f`; nothing was changed\n"
+                ));
+                return Ok(BAD_INPUT);
+            }
+        }
+    }
+    have(&documents, args.dry_run, client).await
+}
+
+/// Has what documents say, or changes nothing.
+pub(crate) async fn have(
+    documents: &[Document],
+    dry_run: bool,
+    client: &Client,
+) -> anyhow::Result<u8> {
+    if let Some(circle) = circle(documents, client).await? {
+        say(&format!("error: nothing was changed: {circle}\n"));
+        return Ok(FAILED);
+    }
+    let mut steps = Vec::with_capacity(documents.len());
+    for document in documents {
         steps.push(plan(document, client).await?);
     }
     if steps.iter().any(|step| matches!(step, Step::Refuse { .. })) {
-        refuse(&documents, &steps);
+        refuse(documents, &steps);
         return Ok(FAILED);
     }
     for (document, step) in documents.iter().zip(&steps) {
-        if !args.dry_run {
+        if !dry_run {
             perform(document, step, client).await.with_context(|| {
                 format!("{} was not applied, nor was anything after it", name(document))
             })?;
         }
-        print(&format!("{} {}\n", name(document), told(step, args.dry_run)));
+        print(&format!("{} {}\n", name(document), told(step, dry_run)));
     }
     Ok(0)
+}
+
+/// The jobs that would kick each other off without end: of the documents, and of the host.
+async fn circle(documents: &[Document], client: &Client) -> Result<Option<String>, Error> {
+    let mut all: BTreeMap<JobId, Vec<JobId>> = BTreeMap::new();
+    let ours: Vec<&JobDefinition> = documents.iter().filter_map(job).collect();
+    if ours.iter().any(|job| !kicks(job).is_empty()) {
+        let stand = client.jobs(None, None).await?.items;
+        all.extend(stand.iter().map(|it| (it.job.job_id.clone(), kicks(&it.definition))));
+    }
+    all.extend(ours.iter().map(|job| (job.job_id.clone(), kicks(job))));
+    let kicked = |job: &JobId| all.get(job).cloned().unwrap_or_default();
+    let found = ours.iter().find_map(|job| cycles::cycle(&job.job_id, kicked));
+    Ok(found.map(|cycle| cycles::tell(&cycle)))
+}
+
+fn job(document: &Document) -> Option<&JobDefinition> {
+    match document {
+        Document::Job(job) => Some(job),
+        Document::Lrp { .. } | Document::Task(_) => None,
+    }
 }
 
 async fn plan(document: &Document, client: &Client) -> Result<Step, Error> {
@@ -55,8 +120,12 @@ async fn plan(document: &Document, client: &Client) -> Result<Step, Error> {
             Err(error) if error.is_not_found() => Ok(Step::Create),
             Err(error) => Err(error),
         },
-        // Refused when the files are read.
-        Document::Job(_) => Ok(Step::Refuse { fields: vec!["kind".to_owned()] }),
+        Document::Job(job) => match client.job(job.job_id.as_str()).await {
+            Ok(stands) if stands.job.removed => Ok(Step::Create),
+            Ok(stands) => Ok(compare_job(job, &stands.definition)),
+            Err(error) if error.is_not_found() => Ok(Step::Create),
+            Err(error) => Err(error),
+        },
     }
 }
 
@@ -87,6 +156,12 @@ fn compare_task(task: &TaskDefinition, stands: &TaskDefinition) -> Step {
     if fields.is_empty() { Step::Unchanged } else { Step::Refuse { fields } }
 }
 
+/// A job can be changed in every field.
+pub(crate) fn compare_job(job: &JobDefinition, stands: &JobDefinition) -> Step {
+    let fields = differences(job, stands);
+    if fields.is_empty() { Step::Unchanged } else { Step::Change { fields } }
+}
+
 fn refuse(documents: &[Document], steps: &[Step]) {
     for (document, step) in documents.iter().zip(steps) {
         if let Step::Refuse { fields } = step {
@@ -103,14 +178,18 @@ fn refuse(documents: &[Document], steps: &[Step]) {
 async fn perform(document: &Document, step: &Step, client: &Client) -> Result<(), Error> {
     match (document, step) {
         (_, Step::Unchanged | Step::Refuse { .. }) => Ok(()),
-        (Document::Lrp { lrp, .. }, Step::Create) => client.desire(lrp).await.map(drop),
+        (Document::Lrp { lrp, .. }, Step::Create | Step::Change { .. }) => {
+            client.desire(lrp).await.map(drop)
+        }
         (Document::Lrp { lrp, .. }, Step::Update { update, .. }) => {
             client.update_desired(lrp.process_guid.as_str(), update).await.map(drop)
         }
-        (Document::Task(task), Step::Create | Step::Update { .. }) => {
+        (Document::Task(task), Step::Create | Step::Update { .. } | Step::Change { .. }) => {
             client.create_task(task).await.map(drop)
         }
-        (Document::Job(_), Step::Create | Step::Update { .. }) => Ok(()),
+        (Document::Job(job), Step::Create | Step::Update { .. } | Step::Change { .. }) => {
+            client.apply_job(job).await.map(drop)
+        }
     }
 }
 
@@ -119,7 +198,9 @@ fn told(step: &Step, dry_run: bool) -> String {
     match step {
         Step::Create => format!("{would}created"),
         Step::Unchanged => "unchanged".to_owned(),
-        Step::Update { fields, .. } => format!("{would}updated ({})", fields.join(", ")),
+        Step::Update { fields, .. } | Step::Change { fields } => {
+            format!("{would}updated ({})", fields.join(", "))
+        }
         Step::Refuse { .. } => "refused".to_owned(),
     }
 }

@@ -8,12 +8,13 @@ use clap_complete::engine::ArgValueCompleter;
 use kapell_core::seams::Timestamp;
 
 use super::complete::{Kind, ids};
+use super::job_args::{Job, Run};
 use super::target::Target;
 use crate::cli::{duration, name_and_value};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Have what files say: long-running processes (kind: lrp) and tasks (kind: task)
+    /// Have what files say: long-running processes (kind: lrp), tasks (kind: task) and jobs (kind: job)
     Apply(Apply),
     /// Say what applying files would come to: what would run where, and what would not fit
     Plan(Plan),
@@ -21,6 +22,10 @@ pub(crate) enum Command {
     Lrp(Lrp),
     /// Run work once, and look at it
     Task(Task),
+    /// Have work run by a schedule, and look at it
+    Job(Job),
+    /// Look at the runs of jobs, end them and do them again
+    Run(Run),
     /// Say which domains are up to date
     Domain(Domain),
     /// Show the cells, or empty one
@@ -88,7 +93,7 @@ impl Listing {
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Apply {
     #[command(flatten)]
     pub(crate) reach: Reach,
@@ -413,7 +418,7 @@ pub(crate) struct Logs {
     /// Put the time before each line
     #[arg(long)]
     pub(crate) timestamps: bool,
-    /// An instance (web/0), all instances (web), or a task (task/GUID)
+    /// An instance (web/0), all instances (web), a task (task/GUID), or a run (run/ID)
     #[arg(add = ArgValueCompleter::new(ids(Kind::Logs)))]
     pub(crate) of: Target,
 }
@@ -450,9 +455,12 @@ pub(crate) struct Audit {
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) reach: Reach,
-    /// lrp/GUID/INDEX, lrp/GUID, task/GUID or cell/ID
+    /// lrp/GUID/INDEX, lrp/GUID, task/GUID, cell/ID, job/ID or run/ID
     #[arg(add = ArgValueCompleter::new(ids(Kind::Explain)))]
     pub(crate) what: Target,
+    /// Why a job did or did not run then, in its time zone: 02:30, "2026-11-16 02:30" or 2026-11-16T02:30:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
     #[command(flatten)]
     pub(crate) show: Shown,
 }
@@ -461,7 +469,7 @@ pub(crate) struct Explain {
 pub(crate) struct Wait {
     #[command(flatten)]
     pub(crate) reach: Reach,
-    /// lrp/GUID: all instances run; task/GUID: it is complete; domain/NAME: it is fresh; cell/ID: it is there
+    /// lrp/GUID: all instances run; task/GUID: it is complete; run/ID: it has ended well; domain/NAME: it is fresh; cell/ID: it is there
     #[arg(add = ArgValueCompleter::new(ids(Kind::Any)))]
     pub(crate) of: Target,
     /// How long at most

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::CommandFactory as _;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::{CompleteEnv, Shells};
-use kapell_api::client::{ActualFilter, Client, Error, Options};
+use kapell_api::client::{ActualFilter, Client, Error, Options, RunFilter};
 
 use super::FAILED;
 use super::args::{Reach, Shell};
@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Task,
     Cell,
     Domain,
+    Job,
+    Run,
     /// Instances and tasks that write.
     Logs,
     /// Processes, instances, tasks and cells, each with its kind.
@@ -87,18 +89,24 @@ async fn ask(kind: Kind, client: &Client) -> Result<Vec<String>, Error> {
         Kind::Task => tasks(client).await?,
         Kind::Cell => cells(client).await?,
         Kind::Domain => domains(client).await?,
+        Kind::Job => jobs(client).await?,
+        Kind::Run => runs(client).await?,
         Kind::Logs => {
             let all = [lrps(client).await?, instances(client).await?];
-            all.concat().into_iter().chain(under("task", tasks(client).await?)).collect()
+            let tasks = under("task", tasks(client).await?);
+            all.concat().into_iter().chain(tasks).chain(under("run", runs(client).await?)).collect()
         }
         Kind::Explain => under("lrp", [lrps(client).await?, instances(client).await?].concat())
             .chain(under("task", tasks(client).await?))
             .chain(under("cell", cells(client).await?))
+            .chain(under("job", jobs(client).await?))
+            .chain(under("run", runs(client).await?))
             .collect(),
         Kind::Any => under("lrp", lrps(client).await?)
             .chain(under("task", tasks(client).await?))
             .chain(under("domain", domains(client).await?))
             .chain(under("cell", cells(client).await?))
+            .chain(under("run", runs(client).await?))
             .collect(),
     })
 }
@@ -128,4 +136,14 @@ async fn cells(client: &Client) -> Result<Vec<String>, Error> {
 
 async fn domains(client: &Client) -> Result<Vec<String>, Error> {
     Ok(client.domains().await?.items.into_iter().map(|it| it.domain).collect())
+}
+
+async fn jobs(client: &Client) -> Result<Vec<String>, Error> {
+    let items = client.jobs(None, None).await?.items;
+    Ok(items.into_iter().map(|it| it.job.job_id.to_string()).collect())
+}
+
+async fn runs(client: &Client) -> Result<Vec<String>, Error> {
+    let items = client.runs(RunFilter::default()).await?.items;
+    Ok(items.into_iter().map(|it| it.run.run_id.to_string()).collect())
 }

@@ -34,7 +34,11 @@ pub(crate) async fn run(args: &Exec, client: &Client) -> anyhow::Result<u8> {
             client.exec_in_lrp(process_guid, *index, &wanted).await?
         }
         Target::Task(guid) => client.exec_in_task(guid, &wanted).await?,
-        Target::Lrp { index: None, .. } | Target::Cell(_) | Target::Domain(_) => {
+        Target::Lrp { index: None, .. }
+        | Target::Cell(_)
+        | Target::Domain(_)
+        | Target::Job(_)
+        | Target::Run(_) => {
             bail!("programs run in instances and tasks: write web/0 or task/GUID")
         }
     };

@@ -12,6 +12,9 @@ use crate::logger::style::{Colour, clean};
 use crate::print;
 
 pub(crate) async fn run(args: &Explain, client: &Client) -> anyhow::Result<u8> {
+    if args.at.is_some() && !matches!(args.what, Target::Job(_)) {
+        anyhow::bail!("--at is for jobs: write job/ID");
+    }
     let explanation = match &args.what {
         Target::Lrp { process_guid, index: Some(index) } => {
             client.explain_lrp(process_guid, *index).await?
@@ -19,6 +22,8 @@ pub(crate) async fn run(args: &Explain, client: &Client) -> anyhow::Result<u8> {
         Target::Lrp { process_guid, index: None } => client.explain_process(process_guid).await?,
         Target::Task(guid) => client.explain_task(guid).await?,
         Target::Cell(id) => client.explain_cell(id).await?,
+        Target::Job(id) => client.explain_job(id, args.at.as_deref()).await?,
+        Target::Run(id) => client.explain_run(id).await?,
         Target::Domain(name) => anyhow::bail!("see `kapell domain list` for `{name}`"),
     };
     print(&match args.show.output {

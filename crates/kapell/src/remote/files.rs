@@ -11,6 +11,7 @@ use kapell_core::seams::Ids as _;
 use kapell_core::source::Problem;
 use kapell_node::system::SystemIds;
 
+use super::workflow_files;
 use crate::logger::Style;
 use crate::problems::BadFile;
 use crate::say;
@@ -18,10 +19,10 @@ use crate::say;
 /// A file and what it says.
 #[derive(Debug)]
 pub(crate) struct Source {
-    path: String,
-    bytes: Vec<u8>,
-    documents: Vec<Placed>,
-    problems: Vec<Problem>,
+    pub(super) path: String,
+    pub(super) bytes: Vec<u8>,
+    pub(super) documents: Vec<Placed>,
+    pub(super) problems: Vec<Problem>,
 }
 
 /// Reads all documents of all files, each task with a name. If anything is wrong all of it is told,
@@ -34,6 +35,16 @@ pub(crate) fn read(paths: &[PathBuf]) -> Option<Vec<Document>> {
             return None;
         }
     };
+    workflow_files::put_in(&mut sources);
+    taken(sources)
+}
+
+/// The same of a text that was made here.
+pub(crate) fn read_text(path: &str, text: &str) -> Option<Vec<Document>> {
+    taken(vec![Source::parse(path.to_owned(), text.as_bytes().to_vec())])
+}
+
+fn taken(mut sources: Vec<Source>) -> Option<Vec<Document>> {
     find_doubles(&mut sources);
     find_jobs(&mut sources);
     if let Some(text) = complaints(&sources) {

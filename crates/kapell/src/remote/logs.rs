@@ -93,8 +93,13 @@ pub(crate) async fn run(args: &Logs, client: &Client) -> anyhow::Result<u8> {
             let mut trail = Trail::new(client, Of::Task(guid.clone()), how.follow, how.tail);
             pour(&mut trail, &mut Sink::new(how.dress, false)).await?;
         }
-        Target::Cell(_) | Target::Domain(_) => {
-            bail!("only instances and tasks have logs: write web/0, web or task/GUID")
+        Target::Run(id) => {
+            let how = How::of(args, String::new());
+            let mut sink = Sink::new(how.dress, false);
+            super::run_wait::pour(client, id, None, how.follow, how.tail, &mut sink).await?;
+        }
+        Target::Cell(_) | Target::Domain(_) | Target::Job(_) => {
+            bail!("only instances, tasks and runs have logs: write web/0, web, task/GUID or run/ID")
         }
     }
     Ok(0)

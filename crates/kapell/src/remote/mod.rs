@@ -12,12 +12,19 @@ mod explain;
 mod files;
 mod filter;
 mod follower;
+mod job;
+mod job_args;
+mod job_import;
+mod job_times;
 mod logs;
 mod lrp;
 mod lrp_run;
 mod plan;
 mod raw;
 mod reach;
+mod run;
+mod run_text;
+mod run_wait;
 mod secret;
 mod show;
 mod sign;
@@ -30,6 +37,7 @@ mod task_run;
 mod text;
 mod token;
 mod wait;
+mod workflow_files;
 mod yaml;
 
 #[cfg(test)]
@@ -42,6 +50,7 @@ use crate::say;
 
 pub(crate) use args::{Command, Shell};
 pub(crate) use complete::{complete, completions};
+use job_args::JobCommand;
 pub(crate) use reach::LOCAL;
 use reach::Resolved;
 pub(crate) use sign::Sign;
@@ -51,11 +60,18 @@ pub(crate) use steps::{cells_for, needs_cells};
 const FAILED: u8 = 1;
 
 pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
+    if let Command::Job(args) = &command
+        && let Some(done) = without_host(&args.command)
+    {
+        return done;
+    }
     let reach = match &command {
         Command::Apply(args) => &args.reach,
         Command::Plan(args) => &args.reach,
         Command::Lrp(args) => &args.reach,
         Command::Task(args) => &args.reach,
+        Command::Job(args) => &args.reach,
+        Command::Run(args) => &args.reach,
         Command::Domain(args) => &args.reach,
         Command::Cells(args) => &args.reach,
         Command::Logs(args) => &args.reach,
@@ -83,12 +99,33 @@ pub(crate) fn run(command: Command, config: &Config) -> anyhow::Result<u8> {
     }
 }
 
+/// What is known here already.
+fn without_host(command: &JobCommand) -> Option<anyhow::Result<u8>> {
+    match command {
+        JobCommand::Next(args) if args.file.is_some() => Some(job_times::next_of_file(args)),
+        JobCommand::Simulate(args) => Some(job_times::simulate(args)),
+        JobCommand::Import(args) if !args.apply => Some(job_import::show(args)),
+        JobCommand::Next(_)
+        | JobCommand::Import(_)
+        | JobCommand::Apply(_)
+        | JobCommand::List { .. }
+        | JobCommand::Show { .. }
+        | JobCommand::Delete { .. }
+        | JobCommand::Pause { .. }
+        | JobCommand::Resume { .. }
+        | JobCommand::Trigger(_)
+        | JobCommand::Backfill(_) => None,
+    }
+}
+
 async fn perform(command: Command, client: &Client) -> anyhow::Result<u8> {
     match command {
         Command::Apply(args) => apply::run(&args, client).await,
         Command::Plan(args) => plan::run(&args, client).await,
         Command::Lrp(args) => lrp::run(args.command, client).await,
         Command::Task(args) => task::run(args.command, client).await,
+        Command::Job(args) => job::run(args.command, client).await,
+        Command::Run(args) => run::run(args.command, client).await,
         Command::Domain(args) => domain::run(args.command, client).await,
         Command::Cells(args) => cells::run(args, client).await,
         Command::Logs(args) => logs::run(&args, client).await,

@@ -13,7 +13,7 @@ use super::table::{Cell, Column, Table, coloured, column};
 use super::text::or_dash;
 use crate::logger::Style;
 use crate::logger::style::Colour;
-use crate::{BAD_INPUT, print};
+use crate::{BAD_INPUT, print, say};
 
 const COLUMNS: &[Column] = &[
     column("UNIT", 5, 12),
@@ -25,6 +25,13 @@ const COLUMNS: &[Column] = &[
 
 pub(crate) async fn run(args: &args::Plan, client: &Client) -> anyhow::Result<u8> {
     let Some(documents) = read(&args.files) else { return Ok(BAD_INPUT) };
+    if let Some(job) = documents.iter().find(|it| matches!(it, Document::Job(_))) {
+        say(&format!(
+            "error: {} takes no room until it runs: see `kapell apply --dry-run` and `kapell job simulate`\n",
+            name(job)
+        ));
+        return Ok(BAD_INPUT);
+    }
     let plan = client.plan(&wishes(documents)).await?;
     print(&match args.show.output {
         Output::Text => {
@@ -48,7 +55,7 @@ pub(crate) fn wishes(documents: Vec<Document>) -> Wishes {
                 wishes.lrps.push(*lrp);
             }
             Document::Task(task) => wishes.tasks.push(*task),
-            // Refused when the files are read.
+            // Of a job there is nothing to be placed.
             Document::Job(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What a command is about: `lrp/web/2`, `web/0`, `task/x`, `cell/y`, `domain/z`.
+//! What a command is about: `lrp/web/2`, `web/0`, `task/x`, `cell/y`, `domain/z`, `job/j`, `run/j:1`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,18 @@ pub(crate) enum Target {
     Task(String),
     Cell(String),
     Domain(String),
+    Job(String),
+    Run(String),
 }
 
 impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "write lrp/GUID, GUID/INDEX, task/GUID, cell/ID or domain/NAME".to_owned();
+        let wrong = || {
+            "write lrp/GUID, GUID/INDEX, task/GUID, cell/ID, domain/NAME, job/ID or run/ID"
+                .to_owned()
+        };
         let parts: Vec<&str> = text.split('/').collect();
         if parts.iter().any(|part| part.is_empty()) {
             return Err(wrong());
@@ -34,6 +39,8 @@ impl FromStr for Target {
             ["task", guid] => Ok(Self::Task((*guid).to_owned())),
             ["cell", id] => Ok(Self::Cell((*id).to_owned())),
             ["domain", name] => Ok(Self::Domain((*name).to_owned())),
+            ["job", id] => Ok(Self::Job((*id).to_owned())),
+            ["run", id] => Ok(Self::Run((*id).to_owned())),
             ["lrp", guid] | [guid] => lrp(guid, None),
             ["lrp", guid, index] | [guid, index] => lrp(guid, Some(index)),
             _ => Err(wrong()),
@@ -51,6 +58,8 @@ impl fmt::Display for Target {
             Self::Task(guid) => write!(f, "task/{guid}"),
             Self::Cell(id) => write!(f, "cell/{id}"),
             Self::Domain(name) => write!(f, "domain/{name}"),
+            Self::Job(id) => write!(f, "job/{id}"),
+            Self::Run(id) => write!(f, "run/{id}"),
         }
     }
 }

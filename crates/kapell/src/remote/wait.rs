@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kapell_api::client::{ActualFilter, Client, Error};
 use kapell_core::board::{ActualLrp, ActualState, TaskState};
+use kapell_core::run::{Run, RunState};
 use kapell_core::workflow::show_duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -88,6 +89,10 @@ async fn look(target: &Target, client: &Client) -> Result<Progress, Error> {
                 }
             })
         }
+        Target::Run(id) => Ok(judge_run(&client.run(id).await?.run)),
+        Target::Job(id) => {
+            Ok(Progress::Failed(format!("job {id} has no end: wait for one of its runs")))
+        }
         Target::Domain(name) => {
             let domains = client.domains().await?.items;
             let is_fresh = domains.iter().any(|it| it.domain == *name && it.fresh);
@@ -106,6 +111,27 @@ async fn look(target: &Target, client: &Client) -> Result<Progress, Error> {
                 None => Progress::Waiting(format!("cell {id} is not there")),
             })
         }
+    }
+}
+
+/// How far a run is.
+pub(crate) fn judge_run(run: &Run) -> Progress {
+    let why = clean(&run.reason);
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    let told = format!("run {} is {}{why}", run.run_id, run.state.name());
+    match run.state {
+        RunState::Completed => Progress::Done,
+        RunState::Failed | RunState::Cancelled | RunState::Orphaned => Progress::Failed(told),
+        RunState::PreRun
+        | RunState::Pending
+        | RunState::ConditionPending
+        | RunState::ConditionRunning
+        | RunState::ActionPending
+        | RunState::ActionRunning
+        | RunState::ContainerCreating
+        | RunState::Running
+        | RunState::Terminating
+        | RunState::Retrying => Progress::Waiting(told),
     }
 }
 

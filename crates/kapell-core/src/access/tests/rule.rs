@@ -10,6 +10,7 @@ const SPEC: &str = "
     read              domains  domains  -      -    -
     plan              domains  -        -      -    -
     change            domains  -        -      -    -
+    run_on_hosts      all      -        -      -    -
     read_cells        all      all      -      -    -
     command_cells     all      -        -      -    -
     speak_for_a_cell  all      -        self   -    -

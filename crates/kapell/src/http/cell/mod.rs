@@ -28,6 +28,7 @@ use super::route::{Params, find};
 use super::site::{Site, Tools, Visit};
 use exec::exec;
 use follow::logs;
+pub(super) use follow::{Files, Reading};
 pub(crate) use rep::Rep;
 use table::{Op, ROUTES};
 

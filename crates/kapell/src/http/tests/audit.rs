@@ -9,6 +9,7 @@ use kapell_api::identity::Identity;
 use kapell_core::access::{How, Purpose};
 use kapell_core::board::{ActualState, TaskState};
 use kapell_core::exec::{Kind as Frame, encode};
+use kapell_core::run::RunState;
 use kapell_core::secret::Secret;
 use kapell_node::access::{Wanted, request};
 use kapell_node::audit::{Journal, Limits as Bounds, Real};
@@ -18,7 +19,7 @@ use kapell_store::mem::Mem;
 use super::super::bind_cell;
 use super::super::v1::{noted, routes};
 use super::certificates::{ask, fresh, presence, secure};
-use super::desk::{lrp, task};
+use super::desk::{lrp, run, task};
 use super::logs::FakeRep;
 use super::*;
 
@@ -82,6 +83,9 @@ impl Scene {
         let mut once = task("once", TaskState::Running);
         once.cell_id = Some("answers".into());
         desk.task(once);
+        desk.job(r#"{"job_id":"j","domain":"d","schedule":"@hourly","task":{"action":{"run":{"path":"true"}}}}"#);
+        desk.run(run("j:1", RunState::Running, 1_000));
+        desk.run(run("j:2", RunState::Failed, 2_000));
         desk.cell_at("c", "https://127.0.0.1:1");
         let rep = FakeRep::new();
         rep.live.store(true, Ordering::SeqCst);
@@ -176,6 +180,9 @@ impl Scene {
     }
 
     async fn secret_deed(&self, method: &str, path: &str) -> Deed {
+        if let Some(deed) = job_deed(method, path) {
+            return deed;
+        }
         let body = match (method, path) {
             ("PUT", "/v1/secrets/{domain}/{secret}") => format!(r#"{{"value":"{SECRET}"}}"#),
             ("DELETE", "/v1/secrets/{domain}/{secret}") => {
@@ -215,6 +222,29 @@ impl Scene {
         let files = fs::read_dir(self.dir.path().join("audit")).unwrap();
         files.map(|it| read(&it.unwrap().path())).collect()
     }
+}
+
+/// What is done to a job or a run, if the route is about one.
+fn job_deed(method: &str, path: &str) -> Option<Deed> {
+    let token = Some(TOKEN.to_owned());
+    let deed = |line, body, about| Deed { line, body, token, certificate: None, about };
+    if (method, path) == ("POST", "/v1/jobs") {
+        let body = format!(
+            r#"{{"job_id":"new","domain":"a","command":{{"command":"true","env":[{{"name":"P","value":"{SECRET}"}}]}}}}"#
+        );
+        let about = vec![("job_id", "new".to_owned()), ("domain", "a".to_owned())];
+        return Some(deed(format!("POST {path}"), body, about));
+    }
+    let (name, id) = match path {
+        "/v1/runs/{run_id}/cancel" => ("run_id", "j:1"),
+        "/v1/runs/{run_id}/retry" => ("run_id", "j:2"),
+        path if path.starts_with("/v1/jobs/{job_id}") => ("job_id", "j"),
+        _ => return None,
+    };
+    let body = if path.ends_with("/backfill") { r#"{"from":1,"to":7200000}"# } else { "" };
+    let about = vec![(name, id.to_owned()), ("domain", "d".to_owned())];
+    let place = path.replace("{job_id}", id).replace("{run_id}", id);
+    Some(deed(format!("{method} {place}"), body.to_owned(), about))
 }
 
 #[test]

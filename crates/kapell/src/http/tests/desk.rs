@@ -13,6 +13,8 @@ use kapell_core::board::{
     ActualLrp, ActualState, CellId, CellPresence, CellState, DesiredLrp, NetInfo, PortMapping,
     Record, Records, Reply, Request, Resources, Settings, Task, TaskState,
 };
+use kapell_core::job::{Definition, Job, JobDefinition};
+use kapell_core::run::{Run, RunId, RunState};
 use kapell_core::seams::{Clock as _, Timestamp};
 use kapell_core::seat::Epoch;
 use kapell_node::board::{Declined, EventId, Next, ReadOnly};
@@ -238,5 +240,59 @@ impl Desk for FakeDesk {
         let waiting = plan::waiting(&records, &known, &BTreeSet::new());
         let states = self.states.lock().unwrap().clone();
         plan::drawn(outlines, waiting, Cells { states, silent: Vec::new() })
+    }
+}
+
+/// A job by its definition, in its first revision, made at the second 1.
+pub(super) fn job(definition: &JobDefinition) -> Job {
+    Job {
+        job_id: definition.job_id.clone(),
+        domain: definition.domain.clone(),
+        revision: 1,
+        mark: Timestamp(1000),
+        paused: None,
+        failures_in_a_row: 0,
+        skip_next: 0,
+        removed: false,
+        cancels_runs: false,
+        passed: Vec::new(),
+        created_at: Timestamp(1000),
+        updated_at: Timestamp(1000),
+        version: 1,
+    }
+}
+
+pub(super) fn run(id: &str, state: RunState, at_ms: i64) -> Run {
+    let at = Timestamp(at_ms);
+    let mut run = Run::unreadable(RunId::parse(id).unwrap());
+    run.domain = "d".into();
+    run.revision = 1;
+    run.state = state;
+    (run.scheduled_at, run.due_at, run.created_at) = (at, at, at);
+    run.completed_at = state.is_final().then(|| Timestamp(at_ms + 5_000));
+    run.reason = String::new();
+    run
+}
+
+impl FakeDesk {
+    /// Has a job, as a request would say it.
+    pub(super) fn job(&self, json: &str) -> Arc<JobDefinition> {
+        let definition = Arc::new(kapell_core::manifest::read_job(json.as_bytes()).unwrap());
+        let mut records = self.records.lock().unwrap();
+        records.put(Record::Job(Box::new(job(&definition))));
+        let shared = Arc::clone(&definition);
+        records.put(Record::Definition(Definition { revision: 1, definition: shared }));
+        definition
+    }
+
+    pub(super) fn change_job(&self, id: &str, change: impl FnOnce(&mut Job)) {
+        let mut records = self.records.lock().unwrap();
+        let mut job = records.jobs.get(&id.into()).unwrap().clone();
+        change(&mut job);
+        records.put(Record::Job(Box::new(job)));
+    }
+
+    pub(super) fn run(&self, run: Run) {
+        self.records.lock().unwrap().put(Record::Run(Box::new(run)));
     }
 }

@@ -10,12 +10,16 @@ mod door;
 mod events;
 mod exec;
 mod forward;
+mod job_access;
+mod job_pages;
+mod jobs;
 mod limits;
 mod logs;
 mod openapi;
 mod pages;
 mod plan;
 mod query;
+mod runs;
 mod secrets;
 mod sessions;
 mod shown;
@@ -39,7 +43,8 @@ use tokio::time::timeout;
 use desk::FakeDesk;
 
 use super::{
-    Desk, Error, Face, Health, LIMITS, Leader, Limits, Listen, Role, Server, Token, Writes,
+    Desk, Error, Face, Health, LIMITS, Leader, Limits, Listen, Role, Scheduler, Server, Token,
+    Writes,
 };
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -55,6 +60,7 @@ struct Fake {
     writes: Mutex<Writes>,
     board: Mutex<Option<Arc<FakeDesk>>>,
     ledger: Mutex<Option<Arc<Ledger>>>,
+    scheduler: Mutex<Option<Arc<dyn Scheduler>>>,
 }
 
 impl Face for Fake {
@@ -82,6 +88,10 @@ impl Face for Fake {
         board.clone().map(|board| board as Arc<dyn Desk>)
     }
 
+    fn scheduler(&self) -> Option<Arc<dyn Scheduler>> {
+        self.scheduler.lock().unwrap().clone()
+    }
+
     fn ledger(&self) -> Option<Arc<Ledger>> {
         self.ledger.lock().unwrap().clone()
     }
@@ -98,6 +108,7 @@ impl Fake {
             writes: Mutex::new(Writes::Forwarded),
             board: Mutex::new(None),
             ledger: Mutex::new(None),
+            scheduler: Mutex::new(None),
         })
     }
 

@@ -84,7 +84,24 @@ fn schemas_name_the_fields_that_are_there() {
         next_try_at: Some(Timestamp(1)),
     };
     let plan = drawn(Vec::new(), Vec::new(), Cells::default());
+    let definition = FakeDesk::new().job(r#"{"job_id":"j","command":"true"}"#);
+    let mut run = desk::run("j:1", kapell_core::run::RunState::Failed, 1_000);
+    (run.exit_code, run.reason) = (Some(1), "r".to_owned());
+    let view = kapell_api::v1::JobView {
+        job: desk::job(&definition),
+        definition: (*definition).clone(),
+        next_at: Some(Timestamp(1)),
+        active_runs: 0,
+        last_run: Some(kapell_api::v1::RunBrief::of(&run)),
+    };
+    let (job_id, timezone) = (run.run_id.job_id(), "UTC".to_owned());
+    let brief = serde_json::to_value(kapell_api::v1::RunBrief::of(&run)).unwrap();
+    let run = kapell_api::v1::RunView { run, job_id, timezone };
     let samples = [
+        ("JobDefinition", serde_json::to_value(&view.definition).unwrap()),
+        ("JobView", serde_json::to_value(view).unwrap()),
+        ("RunView", serde_json::to_value(run).unwrap()),
+        ("RunBrief", brief),
         ("Explanation", serde_json::to_value(explained).unwrap()),
         ("Plan", serde_json::to_value(plan).unwrap()),
         ("ActualLrp", serde_json::to_value(lrp).unwrap()),

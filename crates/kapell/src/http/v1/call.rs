@@ -3,7 +3,8 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use hyper::StatusCode;
 use kapell_core::access::{About, Kind, Who, allows};
-use kapell_core::board::{Domain, LrpKey, ProcessGuid, Records, TaskGuid};
+use kapell_core::board::{Domain, JobId, LrpKey, ProcessGuid, Records, TaskGuid};
+use kapell_core::run::RunId;
 use kapell_core::seams::Timestamp;
 use kapell_core::source::Problem as Fault;
 use kapell_node::access::Ledger;
@@ -16,6 +17,8 @@ use super::super::desk::{Desk, look};
 use super::super::query::Query;
 use super::super::read::Payload;
 use super::super::route::Params;
+use super::super::scheduler::Scheduler;
+use super::refusal::missing;
 
 /// A request that found its route.
 #[derive(Debug)]
@@ -23,6 +26,7 @@ pub(super) struct Call {
     pub(super) who: Arc<Who>,
     pub(super) ledger: Option<Arc<Ledger>>,
     pub(super) desk: Arc<dyn Desk>,
+    pub(super) scheduler: Option<Arc<dyn Scheduler>>,
     pub(super) params: Params,
     pub(super) query: Query,
     pub(super) headers: HeaderMap,
@@ -63,6 +67,16 @@ impl Call {
         sees_by(&self.who, || domain_of_task(&*self.desk, guid))
     }
 
+    /// The job that is asked for, if it is there for whoever asks.
+    pub(super) fn job_seen(&self) -> Result<JobId, Box<Problem>> {
+        job_seen(&self.who, &*self.desk, self.params.get("job_id"))
+    }
+
+    /// The run that is asked for, if it is there for whoever asks.
+    pub(super) fn run_seen(&self) -> Result<RunId, Box<Problem>> {
+        run_seen(&self.who, &*self.desk, self.params.get("run_id"))
+    }
+
     /// The body, and all else.
     pub(super) async fn json<T: DeserializeOwned>(self) -> Result<(T, Asked), Box<Problem>> {
         let Self { who, ledger, desk, params, query, headers, payload, note, .. } = self;
@@ -78,6 +92,29 @@ impl Call {
         let Self { who, ledger, desk, params, query, headers, payload, note, .. } = self;
         let body = payload.json_judged(&headers, faults).await?;
         Ok((body, Asked { who, ledger, desk, params, query, note }))
+    }
+
+    /// The same, with what takes it in many forms.
+    pub(super) async fn json_read<T>(
+        self,
+        read: fn(&[u8]) -> Result<T, Vec<Fault>>,
+    ) -> Result<(T, Asked), Box<Problem>> {
+        let Self { who, ledger, desk, params, query, headers, payload, note, .. } = self;
+        let body = payload.json_read(&headers, read).await?;
+        Ok((body, Asked { who, ledger, desk, params, query, note }))
+    }
+
+    /// What a browser sends of a form, and all else.
+    pub(super) async fn form(self) -> Result<(Vec<(String, String)>, Asked), Box<Problem>> {
+        let Self { who, ledger, desk, params, query, payload, note, .. } = self;
+        let form = payload.form().await?;
+        Ok((form, Asked { who, ledger, desk, params, query, note }))
+    }
+
+    /// All but the body, which nobody reads.
+    pub(super) fn without_body(self) -> Asked {
+        let Self { who, ledger, desk, params, query, note, .. } = self;
+        Asked { who, ledger, desk, params, query, note }
     }
 
     pub(super) async fn json_if_any<T: DeserializeOwned>(
@@ -113,6 +150,37 @@ impl Asked {
     pub(super) fn sees_process(&self, guid: &ProcessGuid) -> bool {
         sees_by(&self.who, || domain_of_process(&*self.desk, guid))
     }
+}
+
+pub(super) fn job_seen(who: &Who, desk: &dyn Desk, name: &str) -> Result<JobId, Box<Problem>> {
+    let job_id = JobId::from(name);
+    let domain = domain_of_job(desk, &job_id).filter(|domain| sees(who, domain));
+    domain.map(|_| job_id).ok_or_else(|| missing("job", name))
+}
+
+pub(super) fn run_seen(who: &Who, desk: &dyn Desk, name: &str) -> Result<RunId, Box<Problem>> {
+    let find = |run_id: RunId| {
+        let of = |records: &Records| records.runs.get(&run_id).map(|run| run.domain.clone());
+        let domain = look(desk, run_id.job(), of).flatten();
+        domain.filter(|domain| sees(who, domain)).map(|_| run_id)
+    };
+    RunId::parse(name).and_then(find).ok_or_else(|| missing("run", name))
+}
+
+/// Says that something will be done to a job or to a run of it.
+pub(super) async fn intend_job(
+    note: &Note,
+    desk: &dyn Desk,
+    job_id: &JobId,
+) -> Result<(), Box<Problem>> {
+    let domain = domain_of_job(desk, job_id);
+    note.about("domain", domain.as_ref().map_or("", Domain::as_str));
+    note.intend().await
+}
+
+pub(super) fn domain_of_job(desk: &dyn Desk, job_id: &JobId) -> Option<Domain> {
+    let of = |records: &Records| records.jobs.get(job_id).map(|job| job.domain.clone());
+    look(desk, job_id.as_str(), of).flatten()
 }
 
 pub(super) fn sees(who: &Who, domain: &Domain) -> bool {

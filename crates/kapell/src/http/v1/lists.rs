@@ -101,8 +101,17 @@ fn answer(seen: &str, body: Body) -> Answer {
     answer
 }
 
+/// Lists what is there already, as of event `seen` or later.
+pub(super) fn items<T: Serialize + Send + Sync + 'static>(
+    call: &Call,
+    seen: &str,
+    found: Vec<T>,
+) -> Answer {
+    list(call, seen, found, |_, item, items| items.push(item))
+}
+
 /// Taken before anything is read, so that no event is missed after it.
-fn seen(call: &Call) -> String {
+pub(super) fn seen(call: &Call) -> String {
     call.desk.last_event().to_string()
 }
 

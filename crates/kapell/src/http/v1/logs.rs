@@ -17,7 +17,7 @@ use super::super::desk::Desk;
 use super::super::query::{Query, bad};
 use super::call::Call;
 use super::upstream::{Opened, Upstream};
-use format::Formatter;
+pub(super) use format::Formatter;
 pub(super) use source::LogSource;
 
 /// How often it is seen whether an instance has moved.
@@ -43,6 +43,15 @@ pub(super) async fn answer(
     if !source.is_seen(call) {
         return Err(source.missing());
     }
+    relay(call, source, upstream).await
+}
+
+/// The same for whoever is known to see it.
+pub(super) async fn relay(
+    call: &Call,
+    source: LogSource,
+    upstream: &Arc<Upstream>,
+) -> Result<Answer, Box<Problem>> {
     let query = query(&call.query)?;
     let place = query.follow.then(|| upstream.tools.stream()).transpose()?;
     let mut cells = source.cells(&*call.desk).into_iter();

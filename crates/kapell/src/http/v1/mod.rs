@@ -7,11 +7,17 @@ mod certificates;
 mod events;
 mod exec;
 mod explain;
+mod forms;
+mod jobs;
+mod jobs_apply;
+mod jobs_explain;
+mod jobs_look;
 mod lists;
 mod logs;
 mod openapi;
 mod plan;
 mod refusal;
+mod runs;
 mod secrets;
 mod table;
 mod tokens;
@@ -33,25 +39,47 @@ use super::answer::{self, Answer, Problem};
 use super::audit::{Note, Origin};
 use super::door::Entry;
 use super::guests::speaks_for_cell;
-use super::query::Query;
+use super::query::{Query, decoded, pairs};
 use super::read::Payload;
-use super::route::{Params, Route, find, not_allowed, not_found};
+use super::route::{Params, find, not_allowed, not_found};
 use super::session;
 use super::site::{Tools, Visit};
 use crate::page;
 use call::Call;
 pub(crate) use explain::{Subject, explain};
+use forms::{FORMS, Form};
+pub(crate) use jobs::coming;
+pub(crate) use jobs_explain::explain_job;
+pub(crate) use jobs_look::{RunsWanted, job, jobs as list_jobs, run, runs as list_runs};
 use logs::LogSource;
+pub(crate) use runs::state_named;
 use table::{Op, ROUTES};
 use upstream::Upstream;
 
 /// A request and its route.
 struct Found {
-    route: &'static Route<Op>,
+    /// What may stand in its query.
+    query: &'static [&'static str],
     params: Params,
     parts: Parts,
     payload: Payload,
     note: Note,
+}
+
+impl Found {
+    fn query(&self) -> Result<Query, Box<Problem>> {
+        Query::parse(self.parts.uri.query().unwrap_or_default(), self.query)
+    }
+
+    /// What is answered, if the board is loaded.
+    fn call(self, query: Query, entry: &Entry, face: &dyn Face) -> Result<Call, Box<Problem>> {
+        let desk = face.board().ok_or_else(starting)?;
+        let now = desk.now();
+        let Self { params, parts, payload, note, .. } = self;
+        let (who, ledger, scheduler) = (Arc::clone(&entry.who), face.ledger(), face.scheduler());
+        let headers = parts.headers;
+        Ok(Call { who, ledger, desk, scheduler, params, query, headers, payload, now, note })
+    }
 }
 
 /// What the leader answers.
@@ -85,17 +113,26 @@ impl Api {
         let turn = self.tools.turns.begin(speaks_for_cell(&entry, path));
         if !path.starts_with("/v1/") {
             payload.check()?;
+            if let Ok((form, params)) = find(FORMS, &parts.method, path) {
+                payload.in_turn(&turn).await?;
+                let op = form.does.op();
+                let note = self.note(op, &params, &entry, origin, &parts.headers);
+                let asked = Found { query: &[], params, parts, payload, note: note.clone() };
+                let answered = self.judge_and_fill(form.does, asked, &entry, face).await;
+                note.finish(&answered);
+                return answered;
+            }
             turn.come().await?;
-            return self.page(&parts.method, path, &entry.who, face).await;
+            return self.page(&parts, &entry.who, face).await;
         }
         let (route, params) = match found {
             Ok(found) => found,
             Err(problem) => return payload.check().and(Err(problem)),
         };
         payload.in_turn(&turn).await?;
-        let note = self.note(route, &params, &entry, origin, &parts.headers);
-        let asked = Found { route, params, parts, payload, note: note.clone() };
-        let answered = self.judge_and_perform(asked, &entry, face).await;
+        let note = self.note(route.does, &params, &entry, origin, &parts.headers);
+        let asked = Found { query: route.query, params, parts, payload, note: note.clone() };
+        let answered = self.judge_and_perform(route.does, asked, &entry, face).await;
         note.finish(&answered);
         answered
     }
@@ -103,16 +140,16 @@ impl Api {
     /// What is noted of a request; nothing if it changes nothing.
     fn note(
         &self,
-        route: &Route<Op>,
+        op: Op,
         params: &Params,
         entry: &Entry,
         origin: Origin,
         headers: &HeaderMap,
     ) -> Note {
-        if !route.does.is_noted() {
+        if !op.is_noted() {
             return Note::default();
         }
-        let (kind, op) = (route.does.kind(), openapi::id(route));
+        let (kind, op) = (op.kind(), openapi::id(op));
         let note = Note::begin(self.tools.audit.as_ref(), kind, &op, entry, origin, headers);
         for (what, name) in params.all() {
             // Whoever names a token by all of it does not have it written down.
@@ -125,23 +162,30 @@ impl Api {
 
     async fn judge_and_perform(
         &self,
+        op: Op,
         found: Found,
         entry: &Entry,
         face: &dyn Face,
     ) -> Result<Answer, Box<Problem>> {
-        let Found { route, params, parts, payload, note } = found;
-        payload.check()?;
-        let who = Arc::clone(&entry.who);
-        judge(&who, route.does.kind(), &params)?;
-        let query = Query::parse(parts.uri.query().unwrap_or_default(), route.query)?;
-        if route.does == Op::OpenApi {
+        found.payload.check()?;
+        judge(&entry.who, op.kind(), &found.params)?;
+        let query = found.query()?;
+        if op == Op::OpenApi {
             return Ok(answer::value(StatusCode::OK, &openapi::document()));
         }
-        let desk = face.board().ok_or_else(starting)?;
-        let now = desk.now();
-        let (ledger, headers) = (face.ledger(), parts.headers);
-        let call = Call { who, ledger, desk, params, query, headers, payload, now, note };
-        self.perform(route.does, call).await
+        self.perform(op, found.call(query, entry, face)?).await
+    }
+
+    async fn judge_and_fill(
+        &self,
+        form: Form,
+        found: Found,
+        entry: &Entry,
+        face: &dyn Face,
+    ) -> Result<Answer, Box<Problem>> {
+        judge(&entry.who, form.op().kind(), &found.params)?;
+        let query = found.query()?;
+        forms::perform(form, found.call(query, entry, face)?, &*self.ids).await
     }
 
     async fn perform(&self, op: Op, call: Call) -> Result<Answer, Box<Problem>> {
@@ -192,19 +236,39 @@ impl Api {
             Op::RemoveSecret => secrets::remove(&call, &self.tools).await,
             Op::TakeSecrets => secrets::take(call, &self.tools).await,
             Op::Audit => audit::answer(&call.query, &self.tools).await,
+            Op::ListJobs => jobs::list(&call),
+            Op::ApplyJob => jobs_apply::apply(call).await,
+            Op::GetJob => jobs::one(&call),
+            Op::DeleteJob => jobs::remove(call).await,
+            Op::PauseJob => jobs::pause(call).await,
+            Op::ResumeJob => jobs::resume(call).await,
+            Op::TriggerJob => jobs::trigger(call, &*self.ids).await,
+            Op::BackfillJob => jobs::backfill(call, &*self.ids).await,
+            Op::NextOfJob => jobs::next(&call),
+            Op::ExplainJob => jobs_explain::job(&call),
+            Op::ExplainRun => jobs_explain::run(&call),
+            Op::ListRuns => runs::list(&call),
+            Op::GetRun => runs::one(&call),
+            Op::CancelRun => runs::cancel(call).await,
+            Op::RetryRun => runs::retry(call, &*self.ids).await,
+            Op::LogsOfRun => runs::logs(&call, &self.upstream).await,
+            Op::SchedulerStats => runs::stats(&call),
+            Op::ListDeliveries => runs::deliveries(&call),
             Op::OpenApi => Ok(answer::value(StatusCode::OK, &openapi::document())),
         }
     }
 
     async fn page(
         &self,
-        method: &Method,
-        path: &str,
+        request: &Parts,
         who: &Who,
         face: &dyn Face,
     ) -> Result<Answer, Box<Problem>> {
-        let wanted = page::Wanted::at(path).ok_or_else(|| not_found(path))?;
-        if !matches!(*method, Method::GET | Method::HEAD) {
+        let path = request.uri.path();
+        let query = pairs(request.uri.query().unwrap_or_default());
+        let query = query.filter_map(|(name, value)| Some((decoded(name)?, decoded(value)?)));
+        let wanted = page::Wanted::at(path, query).ok_or_else(|| not_found(path))?;
+        if !matches!(request.method, Method::GET | Method::HEAD) {
             return Err(not_allowed("GET, HEAD"));
         }
         may(who, Kind::Pages, About::Anything)?;

@@ -48,6 +48,24 @@ pub(super) enum Op {
     RemoveSecret,
     TakeSecrets,
     Audit,
+    ListJobs,
+    ApplyJob,
+    GetJob,
+    DeleteJob,
+    PauseJob,
+    ResumeJob,
+    TriggerJob,
+    BackfillJob,
+    NextOfJob,
+    ExplainJob,
+    ExplainRun,
+    ListRuns,
+    GetRun,
+    CancelRun,
+    RetryRun,
+    LogsOfRun,
+    SchedulerStats,
+    ListDeliveries,
 }
 
 impl Op {
@@ -67,7 +85,15 @@ impl Op {
             | Self::DeleteTask
             | Self::CancelTask
             | Self::ExecInLrp
-            | Self::ExecInTask => Kind::Change,
+            | Self::ExecInTask
+            | Self::ApplyJob
+            | Self::DeleteJob
+            | Self::PauseJob
+            | Self::ResumeJob
+            | Self::TriggerJob
+            | Self::BackfillJob
+            | Self::CancelRun
+            | Self::RetryRun => Kind::Change,
             Self::ListDomains
             | Self::ListDesired
             | Self::GetDesired
@@ -80,7 +106,17 @@ impl Op {
             | Self::ExplainLrp
             | Self::ExplainTask
             | Self::LogsOfLrp
-            | Self::LogsOfTask => Kind::Read,
+            | Self::LogsOfTask
+            | Self::ListJobs
+            | Self::GetJob
+            | Self::NextOfJob
+            | Self::ExplainJob
+            | Self::ExplainRun
+            | Self::ListRuns
+            | Self::GetRun
+            | Self::LogsOfRun
+            | Self::ListDeliveries => Kind::Read,
+            Self::SchedulerStats => Kind::Figures,
             Self::ListCells | Self::ExplainCell => Kind::ReadCells,
             Self::Evacuate => Kind::CommandCells,
             Self::Present | Self::Leave | Self::Report | Self::Records => Kind::SpeakForCell,
@@ -126,7 +162,7 @@ const LOG: &[&str] = &["follow", "tail", "format"];
 
 #[rustfmt::skip]
 pub(super) const ROUTES: &[Route<Op>] = {
-    use Gives::{Anything, Events, Log, Made, Many, Nothing, One};
+    use Gives::{Anything, Events, Log, Made, Many, New, Nothing, One};
     use Verb::{Delete, Get, Patch, Post, Put};
     &[
         with(taking(route(Put, "/v1/domains/{domain}", Op::SetDomain, One("DomainView"), "Says that all that is desired in a domain is up to date"), "DomainUpdate"), &["ttl"]),
@@ -169,6 +205,24 @@ pub(super) const ROUTES: &[Route<Op>] = {
         with(route(Get, "/v1/secrets", Op::ListSecrets, Many("SecretView"), "Lists which secrets there are"), &["domain"]),
         route(Delete, "/v1/secrets/{domain}/{secret}", Op::RemoveSecret, Nothing, "Removes a secret"),
         with(route(Get, "/v1/audit", Op::Audit, One("AuditPage"), "Shows who changed what while this host led"), &["since", "after", "limit"]),
+        with(route(Get, "/v1/jobs", Op::ListJobs, Many("JobView"), "Lists jobs, with their next and last runs"), &["domain", "tag"]),
+        taking(route(Post, "/v1/jobs", Op::ApplyJob, Made("JobApplied"), "Makes a job, or changes it to what is sent"), "JobDefinition"),
+        route(Get, "/v1/jobs/{job_id}", Op::GetJob, One("JobView"), "Shows a job"),
+        with(route(Delete, "/v1/jobs/{job_id}", Op::DeleteJob, Nothing, "Schedules nothing more; the job is gone once its last run has ended"), &["cancel_runs"]),
+        taking(route(Post, "/v1/jobs/{job_id}/pause", Op::PauseJob, One("JobView"), "Schedules nothing until it is resumed"), "PauseWanted"),
+        route(Post, "/v1/jobs/{job_id}/resume", Op::ResumeJob, One("JobView"), "Goes on with a job that is paused"),
+        taking(route(Post, "/v1/jobs/{job_id}/trigger", Op::TriggerJob, New("RunView"), "Has a job run once, now"), "TriggerWanted"),
+        taking(route(Post, "/v1/jobs/{job_id}/backfill", Op::BackfillJob, One("Backfilled"), "Has a job run for moments that are past"), "BackfillWanted"),
+        with(route(Get, "/v1/jobs/{job_id}/next", Op::NextOfJob, One("NextMoments"), "Tells when a job is due next"), &["n"]),
+        with(route(Get, "/v1/explain/job/{job_id}", Op::ExplainJob, One("Explanation"), "Says why a job did or did not run"), &["at"]),
+        route(Get, "/v1/explain/run/{run_id}", Op::ExplainRun, One("Explanation"), "Says why a run is as it is"),
+        with(route(Get, "/v1/runs", Op::ListRuns, Many("RunView"), "Lists runs, the latest due first"), &["job", "state", "active", "domain", "limit", "before"]),
+        route(Get, "/v1/runs/{run_id}", Op::GetRun, One("RunView"), "Shows a run, with every decision about it"),
+        taking(route(Post, "/v1/runs/{run_id}/cancel", Op::CancelRun, One("RunView"), "Ends a run, whatever it does"), "CancelWanted"),
+        route(Post, "/v1/runs/{run_id}/retry", Op::RetryRun, New("RunView"), "Has an ended run done once more, as a new run"),
+        with(route(Get, "/v1/runs/{run_id}/logs", Op::LogsOfRun, Log, "What an attempt of a run wrote; without `attempt`, its last"), &["attempt", "follow", "tail", "format"]),
+        route(Get, "/v1/scheduler/stats", Op::SchedulerStats, One("SchedulerStats"), "Tells what runs came to and took since this host leads"),
+        route(Get, "/v1/webhooks/deliveries", Op::ListDeliveries, Many("WebhookDelivery"), "Lists the messages that jobs sent, the newest first"),
         route(Get, "/v1/openapi.json", Op::OpenApi, Anything, "This API in OpenAPI 3.1"),
     ]
 };

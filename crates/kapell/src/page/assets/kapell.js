@@ -11,7 +11,7 @@ let seen = new Date();
 const live = () => { seen = new Date(); say("Live", "live"); };
 const lost = () => say("Connection lost. This is how it was at " + seen.toLocaleTimeString() + "; trying again…", "lost");
 
-const EVENTS = ["desired_lrp", "actual_lrp", "task", "domain"]
+const EVENTS = ["desired_lrp", "actual_lrp", "task", "domain", "job", "run"]
   .flatMap((kind) => ["created", "changed", "removed"].map((what) => kind + "_" + what))
   .concat("actual_lrp_crashed", "cell_present", "cell_gone", "gap");
 const AGAIN_MS = 2000;
@@ -49,18 +49,24 @@ function watchBoard(page) {
     return marked && !marked.isCollapsed && place.contains(marked.anchorNode);
   }
 
-  const mark = (it) => [it.tagName, it.getAttribute("href"), it.getAttribute("aria-labelledby"), it.parentElement.dataset.key].join();
+  // What somebody has typed stays.
+  const fields = () => [...place.querySelectorAll("form[data-key] [name]")];
+  const field = (it) => it.form.dataset.key + "/" + it.name;
+
+  const mark = (it) => [it.tagName, it.getAttribute("href"), it.getAttribute("aria-labelledby"), it.parentElement.dataset.key, it.form && it.form.getAttribute("action"), it.name].join();
 
   // The server has escaped it, and the policy of this page lets nothing in it run.
   function swap(text) {
     const focus = place.contains(document.activeElement) ? mark(document.activeElement) : null;
     const opened = new Set([...place.querySelectorAll("details[open]")].map((it) => it.dataset.key));
     const aside = new Map([...place.querySelectorAll(".scroll")].map((it) => [mark(it), it.scrollLeft]));
+    const typed = new Map(fields().filter((it) => it.value !== it.defaultValue).map((it) => [field(it), it.value]));
     place.innerHTML = text;
+    for (const it of fields()) if (typed.has(field(it))) it.value = typed.get(field(it));
     for (const it of place.querySelectorAll("details")) it.open = opened.has(it.dataset.key);
     for (const it of place.querySelectorAll(".scroll")) it.scrollLeft = aside.get(mark(it)) || 0;
     if (!focus) return;
-    for (const it of place.querySelectorAll("a, [tabindex], summary")) {
+    for (const it of place.querySelectorAll("a, [tabindex], summary, input, select, button")) {
       if (mark(it) === focus) { it.focus({ preventScroll: true }); break; }
     }
   }

@@ -61,13 +61,15 @@ fn targets_are_read_in_all_their_forms() {
         ("task/x", "task/x"),
         ("cell/y", "cell/y"),
         ("domain/z", "domain/z"),
+        ("job/nightly", "job/nightly"),
+        ("run/nightly:1763290800-3f9a", "run/nightly:1763290800-3f9a"),
     ] {
         assert_eq!(text.parse::<Target>().unwrap().to_string(), want);
     }
     for (text, want) in [
         ("web/x", "`x` is no index: write web/0"),
-        ("", "write lrp/GUID, GUID/INDEX, task/GUID, cell/ID or domain/NAME"),
-        ("a/b/c", "write lrp/GUID, GUID/INDEX, task/GUID, cell/ID or domain/NAME"),
+        ("", "write lrp/GUID, GUID/INDEX, task/GUID, cell/ID, domain/NAME, job/ID or run/ID"),
+        ("a/b/c", "write lrp/GUID, GUID/INDEX, task/GUID, cell/ID, domain/NAME, job/ID or run/ID"),
     ] {
         assert_eq!(text.parse::<Target>().unwrap_err(), want);
     }

@@ -1,6 +1,7 @@
 mod applying;
 mod args;
 mod filter;
+mod jobs;
 mod listing;
 mod planning;
 mod reach;

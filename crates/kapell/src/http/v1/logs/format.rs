@@ -16,7 +16,7 @@ impl Formatter {
         Self { format, decoder: Decoder::default(), held: Default::default() }
     }
 
-    pub(super) const fn content_type(&self) -> &'static str {
+    pub(in super::super) const fn content_type(&self) -> &'static str {
         match self.format {
             LogFormat::Raw | LogFormat::Frames => "application/octet-stream",
             LogFormat::Events => "text/event-stream",
@@ -24,19 +24,19 @@ impl Formatter {
     }
 
     /// Whether comments may stand between what it writes.
-    pub(super) const fn beats(&self) -> bool {
+    pub(in super::super) const fn beats(&self) -> bool {
         match self.format {
             LogFormat::Raw | LogFormat::Frames => false,
             LogFormat::Events => true,
         }
     }
 
-    pub(super) const fn begin(&self) -> &'static str {
+    pub(in super::super) const fn begin(&self) -> &'static str {
         if self.beats() { "retry: 1000\n\n" } else { "" }
     }
 
     /// Says that this is the end and no lost connection.
-    pub(super) const fn end(&self) -> &'static str {
+    pub(in super::super) const fn end(&self) -> &'static str {
         if self.beats() { "event: end\ndata: {}\n\n" } else { "" }
     }
 

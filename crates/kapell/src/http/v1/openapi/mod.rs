@@ -1,5 +1,6 @@
 //! `GET /v1/openapi.json`: made from the table of routes, with hand-written schemas.
 
+mod jobs;
 mod schemas;
 
 use serde_json::{Map, Value, json};
@@ -47,14 +48,14 @@ pub(super) fn document() -> Value {
 
 fn operation(route: &Route<Op>) -> Value {
     let mut operation = json!({
-        "operationId": id(route),
+        "operationId": id(route.does),
         "summary": route.about,
         "tags": [tag(route.path)],
         "responses": responses(route),
     });
     let parameters: Vec<Value> = in_path(route.path)
         .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": path_schema(name) }))
-        .chain(route.query.iter().map(|name| query_parameter(name)))
+        .chain(route.query.iter().map(|name| query_parameter(route.does, name)))
         .chain((route.does == Op::Events).then(|| {
             json!({ "name": "Last-Event-ID", "in": "header", "schema": { "type": "string" },
                     "description": "As `after`, and goes before it." })
@@ -65,8 +66,11 @@ fn operation(route: &Route<Op>) -> Value {
     }
     if let Some(schema) = route.takes {
         operation["requestBody"] = json!({
-            // A time to live can also stand in the query.
-            "required": route.does != Op::SetDomain,
+            // A time to live can also stand in the query, and who wants nothing special need not say so.
+            "required": !matches!(
+                route.does,
+                Op::SetDomain | Op::PauseJob | Op::TriggerJob | Op::CancelRun
+            ),
             "content": { "application/json": { "schema": reference(schema) } },
         });
     }
@@ -74,8 +78,8 @@ fn operation(route: &Route<Op>) -> Value {
 }
 
 /// `createTask` from `Op::CreateTask`.
-pub(super) fn id(route: &Route<Op>) -> String {
-    let name = format!("{:?}", route.does);
+pub(super) fn id(op: Op) -> String {
+    let name = format!("{op:?}");
     name[..1].to_ascii_lowercase() + &name[1..]
 }
 
@@ -88,11 +92,39 @@ fn in_path(path: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 fn path_schema(name: &str) -> Value {
-    if name == "index" { json!({ "type": "integer", "minimum": 0 }) } else { reference("Id") }
+    match name {
+        "index" => json!({ "type": "integer", "minimum": 0 }),
+        "run_id" => reference("RunId"),
+        _ => reference("Id"),
+    }
 }
 
-fn query_parameter(name: &str) -> Value {
+fn query_parameter(op: Op, name: &str) -> Value {
     let (schema, about) = match name {
+        "state" if op == Op::ListRuns => (reference("RunState"), "Only those in this state."),
+        "tag" => (json!({ "type": "string" }), "Only those with this tag."),
+        "job" => (reference("Id"), "Only those of this job."),
+        "active" => (
+            json!({ "type": "boolean" }),
+            "Only those that have not ended, or with false only those that have.",
+        ),
+        "before" => (reference("Timestamp"), "Only those that were due before this."),
+        "cancel_runs" => (
+            json!({ "type": "boolean", "default": false }),
+            "Cancel its runs too, also those that are under way.",
+        ),
+        "n" => (
+            json!({ "type": "integer", "minimum": 1, "maximum": 1_000, "default": 20 }),
+            "So many moments.",
+        ),
+        "at" => (
+            json!({ "type": "string", "examples": ["02:30", "2026-11-16 02:30", "2026-11-16T02:30:00Z"] }),
+            "Why it did or did not run then, in the time zone of the job.",
+        ),
+        "attempt" => (
+            json!({ "type": "integer", "minimum": 0 }),
+            "Which attempt, counted from 0; without it, the last.",
+        ),
         "ttl" => (
             json!({ "type": "string", "examples": ["90s", "2m"] }),
             "How long the domain is fresh; without it, for ever.",
@@ -145,6 +177,11 @@ fn responses(route: &Route<Op>) -> Value {
         Gives::Made(schema) => {
             all.insert("201".into(), one("It was made.", &reference(schema)));
             all.insert("200".into(), one("It was there already, just so.", &reference(schema)));
+        }
+        Gives::New(schema) => {
+            all.insert("201".into(), one("It was made.", &reference(schema)));
+            let gone = json!({ "description": "It was made, and is gone again already." });
+            all.insert("204".into(), gone);
         }
         Gives::Many(schema) => {
             let list = json!({ "type": "array", "items": reference(schema) });

@@ -16,7 +16,10 @@ pub(super) fn all() -> Map<String, Value> {
         tokens(),
         secrets(),
         audit(),
-    ] {
+    ]
+    .into_iter()
+    .chain(super::jobs::all())
+    {
         if let Value::Object(group) = group {
             all.extend(group);
         }
@@ -24,19 +27,19 @@ pub(super) fn all() -> Map<String, Value> {
     all
 }
 
-fn of(name: &str) -> Value {
+pub(super) fn of(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-fn list(item: &Value) -> Value {
+pub(super) fn list(item: &Value) -> Value {
     json!({ "type": "array", "items": item })
 }
 
-fn text() -> Value {
+pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
-fn count() -> Value {
+pub(super) fn count() -> Value {
     json!({ "type": "integer", "minimum": 0 })
 }
 
@@ -44,12 +47,12 @@ fn port() -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": 65535 })
 }
 
-fn flag() -> Value {
+pub(super) fn flag() -> Value {
     json!({ "type": "boolean" })
 }
 
 /// An object with these fields, the first `required` of which are always there.
-fn object(required: usize, fields: &[(&str, Value)]) -> Value {
+pub(super) fn object(required: usize, fields: &[(&str, Value)]) -> Value {
     let names: Vec<&str> = fields.iter().take(required).map(|(name, _)| *name).collect();
     let properties: Map<String, Value> =
         fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
@@ -57,7 +60,7 @@ fn object(required: usize, fields: &[(&str, Value)]) -> Value {
 }
 
 /// The same, and a request with any other field is refused.
-fn strict(required: usize, fields: &[(&str, Value)]) -> Value {
+pub(super) fn strict(required: usize, fields: &[(&str, Value)]) -> Value {
     let mut schema = object(required, fields);
     schema["additionalProperties"] = false.into();
     schema
@@ -78,7 +81,7 @@ fn common() -> Value {
         "DomainView": object(2, &[("domain", text()), ("fresh", flag()), ("expires_at", of("Timestamp"))]),
         "EventView": object(2, &[("id", text()), ("name", text()), ("event", of("Event"))]),
         "Event": object(1, &[
-            ("kind", json!({ "enum": ["desired_lrp", "actual_lrp", "actual_lrp_crashed", "task", "domain", "cell"] })),
+            ("kind", json!({ "enum": ["desired_lrp", "actual_lrp", "actual_lrp_crashed", "task", "domain", "cell", "job", "run"] })),
             ("before", json!({ "type": "object" })),
             ("after", json!({ "type": "object" })),
             ("process_guid", of("Id")),

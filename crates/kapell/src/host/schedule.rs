@@ -1,0 +1,98 @@
+//! What routes see of the scheduler of this host.
+
+use std::collections::BTreeMap;
+
+use kapell_api::v1::{self, RunStats, SchedulerStats, WebhookDelivery};
+use kapell_core::run::RunId;
+use kapell_node::board::Board;
+use kapell_node::cell::ContainerLogs;
+use kapell_node::scheduler::backend::Attempt;
+use kapell_node::scheduler::logs::RunLogs;
+use kapell_node::scheduler::stats::{JobFigures, Percentiles};
+use kapell_node::scheduler::{self};
+use kapell_node::webhook::{Delivery, DeliveryState};
+
+use crate::http::Scheduler;
+
+#[derive(Debug)]
+pub(super) struct Schedule {
+    pub(super) scheduler: scheduler::Scheduler,
+    pub(super) board: Board,
+    pub(super) logs: RunLogs,
+}
+
+impl Scheduler for Schedule {
+    fn log(&self, run_id: &RunId, attempt: u32) -> Option<ContainerLogs> {
+        self.logs.read(&Attempt { run_id: run_id.clone(), number: attempt })
+    }
+
+    fn stats(&self) -> SchedulerStats {
+        let mut active = BTreeMap::<String, u64>::new();
+        self.board.look_at_all(|records| {
+            for run in records.active_runs() {
+                *active.entry(run.state.name().to_owned()).or_default() += 1;
+            }
+        });
+        let stats = self.scheduler.stats();
+        let jobs = stats.jobs.iter().map(|(job, figures)| (job.clone(), of_job(figures)));
+        SchedulerStats {
+            active,
+            all: of_job(&stats.all),
+            jobs: jobs.collect(),
+            lateness: percentiles(stats.lateness),
+        }
+    }
+
+    fn deliveries(&self) -> Vec<WebhookDelivery> {
+        let webhooks = self.scheduler.webhooks();
+        let all = webhooks.map(|webhooks| webhooks.deliveries(|_| true)).unwrap_or_default();
+        all.into_iter().map(delivery).collect()
+    }
+}
+
+const fn percentiles(of: Percentiles) -> v1::Percentiles {
+    let Percentiles { p50_ms, p95_ms, p99_ms } = of;
+    v1::Percentiles { p50_ms, p95_ms, p99_ms }
+}
+
+fn of_job(figures: &JobFigures) -> RunStats {
+    let phases = [
+        ("pre_run", figures.pre_run),
+        ("constraint_check", figures.constraint_check),
+        ("pod_start", figures.pod_start),
+        ("execution", figures.execution),
+        ("termination", figures.termination),
+        ("retry_wait", figures.retry_wait),
+        ("total", figures.total),
+    ];
+    RunStats {
+        completed: figures.completed,
+        failed: figures.failed,
+        cancelled: figures.cancelled,
+        orphaned: figures.orphaned,
+        phases: phases.map(|(name, of)| (name.to_owned(), percentiles(of))).into(),
+        last: figures.last,
+    }
+}
+
+fn delivery(it: Delivery) -> WebhookDelivery {
+    let state = match it.state {
+        DeliveryState::Waiting => "waiting",
+        DeliveryState::Delivered => "delivered",
+        DeliveryState::GivenUp => "given_up",
+        DeliveryState::Withdrawn => "withdrawn",
+    };
+    WebhookDelivery {
+        webhook_id: it.webhook_id,
+        job_id: it.job_id,
+        run_id: it.run_id,
+        what: it.what,
+        place: it.place,
+        asked_at: it.asked_at,
+        attempts: it.attempts,
+        last_at: it.last_at,
+        status: it.status,
+        state: state.to_owned(),
+        why: it.why,
+    }
+}

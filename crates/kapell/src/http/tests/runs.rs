@@ -1,0 +1,226 @@
+use std::path::PathBuf;
+
+use kapell_api::v1::{SchedulerStats, WebhookDelivery};
+use kapell_core::board::Request;
+use kapell_core::job::JobRequest;
+use kapell_core::log::{Frame, Stream};
+use kapell_core::run::{Entry, Noted, RunId, RunState, StopKind, Trigger};
+use kapell_node::cell::ContainerLogs;
+
+use super::desk::run;
+use super::*;
+
+const JOB: &str =
+    r#"{"job_id":"j","domain":"d","schedule":"@hourly","timezone":"Asia/Tokyo","command":"true"}"#;
+
+/// A scheduler that keeps the logs of one directory.
+#[derive(Debug)]
+struct FakeScheduler {
+    dir: PathBuf,
+}
+
+impl FakeScheduler {
+    fn dir(&self, run_id: &RunId, attempt: u32) -> PathBuf {
+        self.dir.join(run_id.as_str()).join(attempt.to_string())
+    }
+
+    fn wrote(&self, run_id: &str, attempt: u32, text: &str) {
+        let part = self.dir(&RunId::parse(run_id).unwrap(), attempt).join("main");
+        std::fs::create_dir_all(&part).unwrap();
+        let bytes = text.as_bytes().to_vec();
+        let frame = Frame { stream: Stream::Out, at: Timestamp(7), bytes };
+        std::fs::write(part.join("00000001.log"), frame.encode()).unwrap();
+    }
+}
+
+impl Scheduler for FakeScheduler {
+    fn log(&self, run_id: &RunId, attempt: u32) -> Option<ContainerLogs> {
+        let dir = self.dir(run_id, attempt);
+        dir.exists().then(|| ContainerLogs { parts: vec![dir.join("main")], dir })
+    }
+
+    fn stats(&self) -> SchedulerStats {
+        SchedulerStats { active: [("Running".to_owned(), 2)].into(), ..SchedulerStats::default() }
+    }
+
+    fn deliveries(&self) -> Vec<WebhookDelivery> {
+        let delivery = |job: &str| WebhookDelivery {
+            webhook_id: format!("msg-{job}"),
+            job_id: job.into(),
+            run_id: RunId::parse(&format!("{job}:1")).unwrap(),
+            what: "onMet webhook of time_window".to_owned(),
+            place: "https://hooks.example:443".to_owned(),
+            asked_at: Timestamp(1),
+            attempts: 1,
+            last_at: None,
+            status: Some(200),
+            state: "delivered".to_owned(),
+            why: String::new(),
+        };
+        vec![delivery("j"), delivery("gone")]
+    }
+}
+
+fn scheduler(host: &Host) -> (tempfile::TempDir, Arc<FakeScheduler>) {
+    let dir = tempfile::tempdir().unwrap();
+    let scheduler = Arc::new(FakeScheduler { dir: dir.path().to_owned() });
+    *host.face.scheduler.lock().unwrap() = Some(Arc::clone(&scheduler) as Arc<dyn Scheduler>);
+    (dir, scheduler)
+}
+
+#[tokio::test]
+async fn runs_are_filtered_and_the_latest_comes_first() {
+    let (host, desk) = Host::with_board().await;
+    desk.job(JOB);
+    desk.run(run("j:9", RunState::Completed, 9_000));
+    desk.run(run("j:100", RunState::Running, 100_000));
+    desk.run(run("j:50-beef", RunState::Failed, 50_000));
+    let mut other = run("k:70", RunState::PreRun, 70_000);
+    other.domain = "e".into();
+    desk.run(other);
+    let ids = async |path: &str| {
+        let list = host.get(path).await.json();
+        let ids = list.as_array().unwrap().iter().map(|it| it["run_id"].as_str().unwrap());
+        ids.collect::<Vec<_>>().join(" ")
+    };
+    for (query, want) in [
+        ("", "j:100 k:70 j:50-beef j:9"),
+        ("?job=j", "j:100 j:50-beef j:9"),
+        ("?job=j&state=FAILED", "j:50-beef"),
+        ("?active=true", "j:100 k:70"),
+        ("?active=false", "j:50-beef j:9"),
+        ("?domain=e", "k:70"),
+        ("?limit=2", "j:100 k:70"),
+        ("?before=70000", "j:50-beef j:9"),
+        ("?job=j&active=true&before=1", ""),
+        ("?job=none", ""),
+    ] {
+        assert_eq!(ids(&format!("/v1/runs{query}")).await, want, "{query}");
+    }
+    for query in ["state=Done", "active=maybe", "limit=0", "limit=10001", "before=x", "x=1"] {
+        assert_eq!(host.get(&format!("/v1/runs?{query}")).await.status, 400, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn the_id_of_a_run_is_one_name_plain_and_encoded() {
+    let (host, desk) = Host::with_board().await;
+    desk.job(JOB);
+    desk.run(run("j:100-beef", RunState::Completed, 100_000));
+    for path in ["/v1/runs/j:100-beef", "/v1/runs/j%3A100-beef", "/v1/runs/j%3a100%2Dbeef"] {
+        let run = host.get(path).await.json();
+        assert_eq!(run["run_id"], "j:100-beef", "{path}");
+        assert_eq!((&run["job_id"], &run["timezone"]), (&"j".into(), &"Asia/Tokyo".into()));
+        let why = host.get(&path.replace("/v1/runs", "/v1/explain/run")).await.json();
+        assert_eq!(why["summary"], "run `j:100-beef` succeeded", "{path}");
+    }
+    for path in
+        ["/v1/runs/j", "/v1/runs/j:1", "/v1/runs/j:x", "/v1/runs/j:100-beef:2", "/v1/runs/:1"]
+    {
+        assert_eq!(host.get(path).await.problem(), (404, "not_found".to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_and_done_once_more() {
+    let (host, desk) = Host::with_board().await;
+    desk.job(JOB);
+    desk.run(run("j:100", RunState::Running, 100_000));
+    let mut ended = run("j:50", RunState::Failed, 50_000);
+    ended.parameters.insert("A".into(), "1".into());
+    desk.run(ended);
+    assert_eq!(host.send("POST", "/v1/runs/j:100/cancel", r#"{"at_once":true}"#).await.status, 200);
+    assert_eq!(host.ask("POST", "/v1/runs/j%3A100/cancel", "").await.status, 200);
+    let early = host.ask("POST", "/v1/runs/j:100/retry", "").await;
+    assert_eq!(early.problem(), (409, "state".to_owned()));
+    host.ask("POST", "/v1/runs/j:50/retry", "").await;
+    let asked = desk.take_asked();
+    let [Request::Job(now), Request::Job(then), Request::Job(JobRequest::Trigger { run, .. })] =
+        &asked[..]
+    else {
+        panic!("{asked:?}")
+    };
+    let cancel = |kind| JobRequest::Cancel {
+        run_id: RunId::parse("j:100").unwrap(),
+        kind,
+        why: "cancelled by state directory".to_owned(),
+    };
+    assert_eq!((now, then), (&cancel(StopKind::AtOnce), &cancel(StopKind::Graceful)));
+    let of = RunId::parse("j:50").unwrap();
+    assert_eq!(run.trigger, Trigger::Retry { of, who: "state directory".to_owned() });
+    assert_eq!((run.scheduled_at, &run.parameters["A"]), (Timestamp(50_000), &"1".into()));
+    assert!(run.run_id.as_str().starts_with("j:50-"), "{}", run.run_id);
+}
+
+#[tokio::test]
+async fn the_decisions_about_a_run_are_told_in_the_zone_of_its_job() {
+    let (host, desk) = Host::with_board().await;
+    desk.job(JOB);
+    let mut one = run("j:100", RunState::Failed, 100_000);
+    one.reason = "exit code 3".to_owned();
+    let noted =
+        Noted::Constraint { name: "time_window".into(), met: false, message: "too early".into() };
+    one.timeline.push(Entry { at: Timestamp(101_000), attempt: 0, noted });
+    desk.run(one);
+    let why = host.get("/v1/explain/run/j:100").await.json();
+    assert_eq!(why["summary"], "run `j:100` failed: exit code 3");
+    assert_eq!(why["facts"][0], "1970-01-01 09:01:40 JST due: a run was made for it", "{why}");
+    assert_eq!(
+        why["facts"][1],
+        "1970-01-01 09:01:41 JST constraint: `time_window` is not met: too early"
+    );
+    assert_eq!(why["remedies"][0], "`kapell run retry j:100` has it done once more");
+}
+
+#[tokio::test]
+async fn what_an_attempt_wrote_is_read_and_followed_to_its_end() {
+    let (host, desk) = Host::with_board().await;
+    let (_dir, scheduler) = scheduler(&host);
+    desk.job(JOB);
+    let mut ended = run("j:100", RunState::Completed, 100_000);
+    ended.attempt = 1;
+    desk.run(ended);
+    scheduler.wrote("j:100", 0, "first\n");
+    scheduler.wrote("j:100", 1, "<second>\n");
+    for (query, want) in [
+        ("", "<second>\n"),
+        ("?attempt=0", "first\n"),
+        ("?follow=true", "<second>\n"),
+        ("?attempt=0&tail=1&follow=true", "first\n"),
+    ] {
+        let reply = host.get(&format!("/v1/runs/j:100/logs{query}")).await;
+        assert_eq!(reply.status, 200, "{query}");
+        assert!(reply.body.contains(want), "{query}: {reply:?}");
+    }
+    let events = host.get("/v1/runs/j:100/logs?format=events").await;
+    assert!(
+        events.body.contains(r#"data: {"at":7,"stream":"stdout","text":"<second>\n"}"#),
+        "{events:?}"
+    );
+    assert!(events.body.contains("event: end"), "{events:?}");
+    for (query, status) in [("?attempt=2", 404), ("?attempt=x", 400), ("?format=x", 400)] {
+        assert_eq!(
+            host.get(&format!("/v1/runs/j:100/logs{query}")).await.status,
+            status,
+            "{query}"
+        );
+    }
+    desk.run(run("j:200", RunState::Completed, 200_000));
+    assert_eq!(host.get("/v1/runs/j:200/logs").await.problem(), (404, "not_found".to_owned()));
+    assert_eq!(host.get("/v1/runs/j:1/logs").await.problem(), (404, "not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn the_scheduler_tells_its_figures_and_its_messages_once_it_has_begun() {
+    let (host, desk) = Host::with_board().await;
+    for path in ["/v1/scheduler/stats", "/v1/webhooks/deliveries"] {
+        let reply = host.get(path).await;
+        assert_eq!(reply.problem(), (503, "starting".to_owned()), "{path}");
+    }
+    let _kept = scheduler(&host);
+    desk.job(JOB);
+    assert_eq!(host.get("/v1/scheduler/stats").await.json()["active"]["Running"], 2);
+    let deliveries = host.get("/v1/webhooks/deliveries").await.json();
+    assert_eq!(deliveries[0]["webhook_id"], "msg-j");
+    assert_eq!(deliveries.as_array().unwrap().len(), 2);
+}
