@@ -46,7 +46,6 @@ pub(crate) fn read_text(path: &str, text: &str) -> Option<Vec<Document>> {
 
 fn taken(mut sources: Vec<Source>) -> Option<Vec<Document>> {
     find_doubles(&mut sources);
-    find_jobs(&mut sources);
     if let Some(text) = complaints(&sources) {
         say(&text);
         return None;
@@ -134,18 +133,6 @@ pub(crate) fn find_doubles(sources: &mut [Source]) {
                 source.problems.push(problem.help("remove one of the two"));
             } else {
                 seen.insert(name, here);
-            }
-        }
-    }
-}
-
-/// Jobs can be read and checked, but no host takes them yet.
-pub(crate) fn find_jobs(sources: &mut [Source]) {
-    for source in sources {
-        for placed in &source.documents {
-            if matches!(placed.document, Document::Job(_)) {
-                let problem = Problem::error(placed.span, "jobs cannot be applied yet");
-                source.problems.push(problem.help("this version applies `lrp` and `task`"));
             }
         }
     }

@@ -2,7 +2,7 @@ use kapell_core::board::DesiredLrp;
 use kapell_core::manifest::{Document, read};
 
 use super::super::apply::{Step, compare};
-use super::super::files::{Source, complaints, find_doubles, find_jobs};
+use super::super::files::{Source, complaints, find_doubles};
 
 fn lrp(more: &str) -> DesiredLrp {
     let text = format!("{{process_guid: web, domain: d, action: {{run: {{path: x}}}}{more}}}");
@@ -65,19 +65,4 @@ error: lrp/web stands at a.yaml:1 already
 ";
     assert_eq!(complaints(&sources).unwrap(), want);
     assert_eq!(complaints(&sources[..1]), None);
-}
-
-#[test]
-fn jobs_are_read_but_not_applied_yet() {
-    let mut sources = vec![source("a.yaml", "kind: job\njob_id: report\ncommand: ./report\n")];
-    assert_eq!(complaints(&sources), None);
-    find_jobs(&mut sources);
-    let want = "\
-error: jobs cannot be applied yet
- --> a.yaml:2:9
-  |
-2 | job_id: report
-  |         ^^^^^^ this version applies `lrp` and `task`
-";
-    assert_eq!(complaints(&sources).unwrap(), want);
 }
