@@ -9,6 +9,7 @@ pub mod cell;
 pub mod conductor;
 pub mod constraint;
 pub mod elections;
+mod failpoint;
 pub mod flow;
 pub mod link;
 pub mod scheduler;

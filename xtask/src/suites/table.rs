@@ -71,15 +71,22 @@ const WITH_CHAOS: Part = Part { beside: true, ..part(&["kapell"], Filter::Only(C
 const FLEET: &str = "fleet::";
 const WITH_FLEET: Part = part(&["kapell-sim"], Filter::Only(FLEET));
 const WITHOUT_FLEET: Part = part(&["kapell-sim"], Filter::ExceptAll(&[FLEET]));
-const WORKFLOWS: Part = part(&["kapell"], Filter::ExceptAll(&[LEADERSHIP, PLATFORM, CELLS, CHAOS]));
+const JOBS: &str = "jobs::killed::";
+const WITH_JOBS: Part = part(&["kapell"], Filter::Only(JOBS));
+const SCHEDULER: &str = "scheduler::";
+const WITH_SCHEDULER: Part = part(&["kapell-node"], Filter::Only(SCHEDULER));
+const WITHOUT_SCHEDULER: Part = part(&["kapell-node"], Filter::ExceptAll(&[SCHEDULER]));
+const WORKFLOWS: Part =
+    part(&["kapell"], Filter::ExceptAll(&[LEADERSHIP, PLATFORM, CELLS, CHAOS, JOBS]));
 
 /// All tests of the workspace. A member that stands in no line fails the run.
 #[rustfmt::skip]
 pub(crate) const SUITES: &[Suite] = &[
     Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-api", "kapell-shim", "kapell-backend", "xtask"])], budget: minutes(3), quick: true, backends: &["registry"] },
     Suite { name: "workflows",  parts: &[WORKFLOWS], budget: minutes(3), quick: true, backends: &[] },
-    Suite { name: "leadership", parts: &[all(&["kapell-store", "kapell-node"]), WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
+    Suite { name: "leadership", parts: &[all(&["kapell-store"]), WITHOUT_SCHEDULER, WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
     Suite { name: "platform",   parts: &[WITH_FLEET, WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
+    Suite { name: "jobs",       parts: &[WITH_SCHEDULER, WITH_JOBS], budget: minutes(4), quick: true, backends: &[] },
     Suite { name: "cells",      parts: &[WITH_CHAOS, WITH_CELLS], budget: minutes(5), quick: true, backends: &["etcd", "registry"] },
 ];
 

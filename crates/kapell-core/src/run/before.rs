@@ -43,7 +43,12 @@ impl Orchestrator {
 
     fn deadline(&self) -> Option<Timestamp> {
         let deadline = self.plan.definition.starting_deadline?;
-        Some(self.scheduled_at.after(deadline.get()))
+        Some(self.moment().after(deadline.get()))
+    }
+
+    /// When it was to begin: what is made up for later was not to begin at the moment that it stands for.
+    fn moment(&self) -> Timestamp {
+        if self.run_id.is_asked_for() { self.due_at } else { self.scheduled_at }
     }
 
     fn is_too_late(&self, now: Timestamp) -> bool {
@@ -51,7 +56,7 @@ impl Orchestrator {
     }
 
     fn too_late(&mut self, now: Timestamp) -> Vec<Ask> {
-        let late = now.since(self.scheduled_at).as_secs_f64();
+        let late = now.since(self.moment()).as_secs_f64();
         let why =
             format!("{late:.1}s after its moment it is too late to begin (starting_deadline)");
         self.skip(&why, now)

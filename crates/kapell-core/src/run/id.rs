@@ -70,6 +70,11 @@ impl RunId {
         seconds.checked_mul(1000).map(Timestamp)
     }
 
+    /// Whether it is of no moment of a schedule: somebody asked for it.
+    pub fn is_asked_for(&self) -> bool {
+        self.moment().is_none()
+    }
+
     /// The job that it is a run of.
     pub fn job(&self) -> &str {
         self.0.split_once(':').map_or("", |(job, _)| job)

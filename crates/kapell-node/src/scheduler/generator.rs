@@ -14,6 +14,7 @@ use kapell_core::seams::Timestamp;
 use rustc_hash::FxHashMap;
 
 use crate::board::{Board, Declined};
+use crate::failpoint;
 
 /// So many jobs are planned before others may run.
 const SLICE: usize = 2_000;
@@ -170,7 +171,9 @@ impl Generator {
         }
         let (board, job_id) = (board.clone(), job_id.clone());
         self.asked.push(Box::pin(async move {
+            failpoint::pass("advance");
             let answer = board.ask(Request::Job(request)).await;
+            failpoint::pass("advanced");
             (job_id, answer.map(drop))
         }));
     }

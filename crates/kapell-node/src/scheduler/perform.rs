@@ -11,6 +11,7 @@ use kapell_core::seams::Timestamp;
 use super::backend::{Attempt, Backend, Work};
 use super::checker::{Checker, Subject};
 use crate::constraint::Pulse;
+use crate::failpoint;
 
 /// How long a backend may take to take work. Whether it has is then not known, so it is stopped.
 const LAUNCH_LIMIT: Duration = Duration::from_secs(60);
@@ -56,17 +57,23 @@ impl Case {
 }
 
 pub(super) async fn check(case: Case, checker: Arc<dyn Checker>) -> Happened {
+    failpoint::pass("check");
     let seen = checker.check(&case.subject(), &case.pulse).await;
+    failpoint::pass("checked");
     Happened::Checked { attempt: case.attempt, checked: seen }
 }
 
 pub(super) async fn act(case: Case, checker: Arc<dyn Checker>) -> Happened {
+    failpoint::pass("act");
     let done = checker.act(&case.subject(), &case.pulse).await;
+    failpoint::pass("acted");
     Happened::ActionsDone { attempt: case.attempt, done }
 }
 
 pub(super) async fn check_post(case: Case, checker: Arc<dyn Checker>, work: WorkEnd) -> Happened {
+    failpoint::pass("check-post");
     let done = checker.check_post(&case.subject(), &work, &case.pulse).await;
+    failpoint::pass("checked-post");
     Happened::PostChecked { attempt: case.attempt, done }
 }
 
@@ -82,8 +89,11 @@ pub(super) async fn launch(case: Case, backend: Option<Arc<dyn Backend>>) -> Hap
         parameters: case.parameters(),
         scheduled_at: case.run.scheduled_at,
     };
-    let launched = case.pulse.during(backend.launch(&work));
-    match tokio::time::timeout(LAUNCH_LIMIT, launched).await {
+    failpoint::pass("launch");
+    let launched = tokio::time::timeout(LAUNCH_LIMIT, case.pulse.during(backend.launch(&work)));
+    let launched = launched.await;
+    failpoint::pass("launched");
+    match launched {
         Ok(Ok(())) => Happened::Launched { attempt },
         Ok(Err(why)) => Happened::LaunchFailed { attempt, why },
         Err(_) => {
@@ -121,8 +131,10 @@ pub(super) async fn stop(
     let name = case.name();
     let mut left = None;
     for _ in 0..STOP_TRIES {
-        let stopped = backend.stop(&name, &case.run.place, kind);
-        match case.pulse.during(stopped).await {
+        failpoint::pass("stop");
+        let stopped = case.pulse.during(backend.stop(&name, &case.run.place, kind)).await;
+        failpoint::pass("stopped");
+        match stopped {
             Ok(()) => return Happened::Stopped { attempt, left: None },
             Err(why) => left = Some(why),
         }
@@ -140,6 +152,8 @@ pub(super) async fn discharge(backend: Arc<dyn Backend>, attempts: Vec<Attempt>,
             tracing::error!(%run_id, attempt = attempt.number, why, "work that nobody needs could not be ended");
             continue;
         }
+        failpoint::pass("release");
         backend.release(&attempt).await;
+        failpoint::pass("released");
     }
 }

@@ -155,6 +155,7 @@ impl Actor {
             let attempts = (0..=entry.it.attempt()).map(name).collect();
             self.lanes.discharge(Discharge { backend, attempts, stop: false });
         }
+        self.checker.forget(run_id);
         let decisions = self.places.ended(run_id);
         self.decided(decisions);
     }

@@ -15,6 +15,7 @@ use kapell_core::seams::Moment;
 use rustc_hash::FxHashMap;
 
 use crate::board::{Board, Declined};
+use crate::failpoint;
 
 /// So many wait at most while others are on their way, or so long.
 const FLUSH_AT: usize = 100;
@@ -137,10 +138,14 @@ impl Syncer {
 /// Asks until the board has answered. What it refuses it will always refuse: the run is gone, or it is a mistake.
 async fn deliver(board: Board, run_id: RunId, update: Box<RunUpdate>) -> RunId {
     let mut wait = FIRST_WAIT;
+    failpoint::pass(update.kind.name());
     loop {
         let request = JobRequest::Update { run_id: run_id.clone(), update: update.clone() };
         match board.ask(Request::Job(request)).await {
-            Ok(_) => return run_id,
+            Ok(_) => {
+                failpoint::pass(&format!("{}-stored", update.kind.name()));
+                return run_id;
+            }
             Err(Declined::Refused(why)) => {
                 let (job_id, state) = (run_id.job(), update.state.name());
                 tracing::error!(%run_id, job_id, state, attempt = update.attempt, %why, "the board does not take what became of a run");

@@ -195,15 +195,7 @@ impl<'a> Host<'a> {
         if let Some(membership) = membership {
             keeping.spawn(membership.keep(Arc::clone(&cells)));
         }
-        let supplies = Arc::new(HostSupplies {
-            data_dir: config.state_dir.clone(),
-            program: std::env::current_exe().context("cannot tell which program this is")?,
-            clock: Arc::clone(&clock),
-            ids: Arc::new(SystemIds),
-            cells: Arc::<HttpCells>::clone(&cells),
-            task_logs: Arc::<HttpCells>::clone(&cells),
-            key: key.clone(),
-        });
+        let supplies = Arc::new(supplies(config, &cells, &clock, &key)?);
         let board = board_parts(config, cells, &clock, &face);
         if let Some(companion) = companion {
             companion.begin(server.local_addr(), &token, Box::pin(face.led())).await?;
@@ -400,6 +392,24 @@ fn killer() -> anyhow::Result<Arc<dyn Killer>> {
         exit_now(KILLED)
     });
     Ok(Arc::new(killer.context("cannot make the killer's timer")?))
+}
+
+/// What the scheduler works with when this host leads.
+fn supplies(
+    config: &Config,
+    cells: &Arc<HttpCells>,
+    clock: &Arc<dyn Clock>,
+    key: &ClusterKey,
+) -> anyhow::Result<HostSupplies> {
+    Ok(HostSupplies {
+        data_dir: config.state_dir.clone(),
+        program: std::env::current_exe().context("cannot tell which program this is")?,
+        clock: Arc::clone(clock),
+        ids: Arc::new(SystemIds),
+        cells: Arc::<HttpCells>::clone(cells),
+        task_logs: Arc::<HttpCells>::clone(cells),
+        key: key.clone(),
+    })
 }
 
 fn board_parts(

@@ -12,6 +12,7 @@ mod findings;
 mod fleets;
 mod gate;
 mod history;
+mod jobs;
 mod json;
 mod leadership;
 mod looking_back;

@@ -237,7 +237,9 @@ fn sorted(decisions: &[Decision]) -> [Vec<RunId>; 3] {
             Decision::Wait { .. } => {}
         }
     }
-    all.iter_mut().for_each(|runs| runs.sort());
+    for runs in &mut all {
+        runs.sort();
+    }
     all
 }
 
@@ -306,7 +308,9 @@ proptest! {
                     (places.update(&JOBS[job].into(), terms), [naive.settle(), vec![], vec![]])
                 }
             };
-            expected.iter_mut().for_each(|runs| runs.sort());
+            for runs in &mut expected {
+                runs.sort();
+            }
             prop_assert_eq!(sorted(&said), expected, "at {}", number);
             prop_assert_eq!(places.count(), (naive.holders.len(), naive.waiting.len()));
         }

@@ -83,7 +83,7 @@ fn a_moment_with_a_run_shows_what_was_decided_about_it() {
     let reason = "exit code 3".to_owned();
     world.update(
         &run,
-        RunUpdate { timeline, reason, ..update(UpdateKind::Ended, 0, RunState::Failed) },
+        RunUpdate { reason, timeline, ..update(UpdateKind::Ended, 0, RunState::Failed) },
     );
     let explained = asked(&world, &definition(), Some(Timestamp(minute(1).0 + 400)));
     assert_eq!(explained.summary, format!("run `{run}` of that moment failed: exit code 3"));

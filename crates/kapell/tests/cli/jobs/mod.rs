@@ -1,0 +1,3 @@
+//! Jobs and their runs, on real hosts with real work.
+
+mod killed;
