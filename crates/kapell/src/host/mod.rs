@@ -157,22 +157,19 @@ impl<'a> Host<'a> {
         check(args, &location)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
-        let face = Arc::new(HostFace::new(
-            Arc::clone(&clock),
-            &SystemIds,
-            RunLogs::below(&config.state_dir),
-        ));
+        let logs = RunLogs::below(&config.state_dir);
+        let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds, logs));
         let key = cluster_key(config)?;
         let membership = Membership::of(args, config, &key)?;
         let listen = listen(args, config, &key, membership.as_ref())?;
-        let token = listen.token.clone();
-        let journal = listen.audit.clone();
+        let (token, journal) = (listen.token.clone(), listen.audit.clone());
         if let Some(journal) = &journal {
             face.notes_in(Arc::clone(journal));
         }
         let server = http::bind(listen, Arc::<HostFace>::clone(&face)).await?;
-        let advertise = reached(&args.advertise, server.local_addr());
-        tracing::info!(listen = %server.local_addr(), advertise, "listening");
+        let local = server.local_addr();
+        let advertise = reached(&args.advertise, local);
+        tracing::info!(listen = %local, advertise, "listening");
         let store = match &location {
             Location::File(_) => None,
             Location::Mem | Location::Etcd(_) | Location::Postgres(_) => {
@@ -198,7 +195,7 @@ impl<'a> Host<'a> {
         let supplies = Arc::new(supplies(config, &cells, &clock, &key)?);
         let board = board_parts(config, cells, &clock, &face);
         if let Some(companion) = companion {
-            companion.begin(server.local_addr(), &token, Box::pin(face.led())).await?;
+            companion.begin(local, &token, Box::pin(face.led())).await?;
         }
         let host = Self {
             args,
