@@ -25,7 +25,7 @@ pub(crate) fn take(dir: &Path) -> Result<File, Error> {
         .map_err(failed)?;
     let deadline = Instant::now() + PATIENCE;
     while file.try_lock().is_err() {
-        if Instant::now() >= deadline {
+        if Instant::now() >= deadline || holder(&path).is_some_and(is_stopped) {
             let who =
                 holder(&path).map_or("another agent".to_owned(), |pid| format!("process {pid}"));
             let what = format!(
@@ -39,6 +39,13 @@ pub(crate) fn take(dir: &Path) -> Result<File, Error> {
     // A full disk must not keep us from finding what runs.
     let _best_effort = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(file)
+}
+
+/// Whether somebody has stopped the process: it will not let go for as long as it stays so.
+fn is_stopped(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    matches!(state, Some('T' | 't'))
 }
 
 fn holder(path: &Path) -> Option<i32> {

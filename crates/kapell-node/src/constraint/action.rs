@@ -215,7 +215,8 @@ impl Action for SkipNext {
     async fn take(&self, context: &Context) -> Result<String, ActionError> {
         let (job, count) = (own(self.job.as_ref(), context), self.count);
         let shown = job.clone();
-        let asked = context.means.inbox.ask(|reply| Message::SkipNext { job, count, reply });
+        let of = context.run.run_id.clone();
+        let asked = context.means.inbox.ask(|reply| Message::SkipNext { job, of, count, reply });
         asked.await?.map_err(ActionError::Failed)?;
         Ok(format!("the next {count} moments of job `{shown}` are passed over"))
     }

@@ -40,6 +40,8 @@ pub enum Message {
     },
     SkipNext {
         job: JobId,
+        /// The run whose action it is.
+        of: RunId,
         count: u32,
         reply: Answer<()>,
     },

@@ -282,9 +282,11 @@ impl Actor {
         let run_id = entry.it.run_id();
         let run = self.board.look(run_id.job(), |records| records.runs.get(run_id).cloned());
         let Some(run) = run else {
-            // Nothing more can be stored of it.
+            // Nothing more can be stored of it; what is left of its work goes when it is let go of.
+            let over = entry.it.state().is_final();
             self.lanes.ended(kind);
-            return self.tell(key, Happened::Silent);
+            let gone = Happened::Stopped { attempt, left: None };
+            return self.tell(key, if over { gone } else { Happened::Silent });
         };
         let (definition, pulse) = (Arc::clone(&entry.it.plan().definition), Pulse::default());
         let backend =
@@ -332,11 +334,21 @@ impl Actor {
 
     /// It was let go of; or it failed in a way that nobody foresaw, and then its run is found to be silent.
     fn task_lost(&mut self, error: &JoinError) {
-        if let Some(purpose) = self.purposes.remove(&error.id()) {
-            self.lanes.ended(purpose.kind);
+        let Some(purpose) = self.purposes.remove(&error.id()) else { return };
+        self.lanes.ended(purpose.kind);
+        if !error.is_panic() {
+            return;
         }
-        if error.is_panic() {
-            tracing::error!(%error, "a task of the scheduler failed");
+        tracing::error!(%error, "a task of the scheduler failed");
+        // A launch that failed so is under way no more: what waits for its end may go on.
+        let Some((key, _)) = purpose.run else { return };
+        let Some(entry) = self.slab.get_mut(key) else { return };
+        if entry.working.as_ref().is_some_and(|working| working.abort.id() == error.id()) {
+            entry.launching = false;
+            let (attempt, stop) = (entry.it.attempt(), entry.stop_then.take());
+            if let Some(kind) = stop {
+                self.errand(key, attempt, Deed::Stop { kind });
+            }
         }
     }
 

@@ -44,12 +44,21 @@ impl Desk {
                 drop(reply.send(self.trigger(run_id, of, parameters).await));
             }
             Message::CancelRuns { job, which, except, kind, why, reply } => {
-                let runs = self.active(&job, which, &except);
-                drop(reply.send(self.cancel(runs, kind, why).await));
+                let done = match self.may_reach(&except, &job) {
+                    Ok(()) => {
+                        let runs = self.active(&job, which, &except).await;
+                        self.cancel(runs, kind, why).await
+                    }
+                    Err(refused) => Err(refused),
+                };
+                drop(reply.send(done));
             }
-            Message::SkipNext { job, count, reply } => {
-                let asked = JobRequest::SkipNext { job_id: job, count };
-                drop(reply.send(self.ask(asked).await));
+            Message::SkipNext { job, of, count, reply } => {
+                let done = match self.may_reach(&of, &job) {
+                    Ok(()) => self.ask(JobRequest::SkipNext { job_id: job, count }).await,
+                    Err(refused) => Err(refused),
+                };
+                drop(reply.send(done));
             }
             Message::SetMetric { metric, kind, value } => {
                 self.scheduler.set_metric(metric, kind, value);
@@ -58,6 +67,21 @@ impl Desk {
                 let job_id = run_id.job();
                 tracing::info!(%run_id, job_id, action, constraint, "an action is being taken");
             }
+        }
+    }
+
+    /// An action does nothing to jobs of other domains: whoever wrote it may have nothing to say there.
+    fn may_reach(&self, of: &RunId, job: &JobId) -> Result<(), String> {
+        let domain = |job: &JobId| {
+            self.board
+                .look(job.as_str(), |records| records.job(job).map(|(job, _)| job.domain.clone()))
+        };
+        let Some(theirs) = domain(job) else { return Err(format!("there is no job `{job}`")) };
+        match domain(&of.job_id()) {
+            Some(ours) if ours == theirs => Ok(()),
+            Some(_) | None => Err(format!(
+                "job `{job}` is of another domain: actions reach jobs of their own domain only"
+            )),
         }
     }
 
@@ -97,6 +121,7 @@ impl Desk {
         of: RunId,
         parameters: BTreeMap<String, String>,
     ) -> Result<(), String> {
+        self.may_reach(&of, &run_id.job_id())?;
         let now = self.board.now();
         let (job_id, trigger) = (run_id.job_id(), Trigger::Action { of });
         let run = NewRun { run_id, scheduled_at: now, due_at: now, trigger, parameters };
@@ -106,11 +131,11 @@ impl Desk {
         }
     }
 
-    fn active(&self, job: &JobId, which: Which, except: &RunId) -> Vec<RunId> {
-        let mut runs: Vec<Run> = self.board.look(job.as_str(), |records| {
-            let active = |run: &&Run| !run.state.is_final() && run.run_id != *except;
-            records.runs_of(job).filter(active).cloned().collect()
-        });
+    /// Runs whose time has come and that have not ended: one that waits for its time is no instance yet.
+    async fn active(&self, job: &JobId, which: Which, except: &RunId) -> Vec<RunId> {
+        let stands = self.scheduler.job_state(job.clone()).await;
+        let mut runs = stands.map(|stands| stands.active).unwrap_or_default();
+        runs.retain(|run| run.state != RunState::PreRun && run.run_id != *except);
         runs.sort_by_key(|run| run.due_at);
         let ids = runs.into_iter().map(|run| run.run_id);
         match which {

@@ -12,7 +12,8 @@ pub(crate) mod tests;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -35,10 +36,13 @@ use super::teller::{End, Teller};
 /// Of the output of an attempt, the last so many bytes are kept.
 const LOG_BYTES: u64 = 16 << 20;
 
+/// So many processes on one machine may share a data directory.
+const MOST_DIRS: usize = 8;
+
 /// What a host gives to its backend.
 #[derive(Debug)]
 pub struct Parts {
-    /// Processes are kept in `work` below it, logs in `runs`. No other host may use it.
+    /// Processes are kept in `work` below it, logs in `runs`. Another host that uses it has a `work` of its own.
     pub data_dir: PathBuf,
     pub newsroom: Newsroom,
     pub clock: Arc<dyn Clock>,
@@ -74,8 +78,9 @@ impl LocalBackend {
     /// Finds what earlier hosts have left in the directory.
     pub async fn open(parts: Parts) -> Result<Self, String> {
         let Parts { data_dir, newsroom, clock, ids, secrets, program } = parts;
-        let dir = data_dir.join("work");
-        let driver = ProcessContainers::open(&dir).map_err(|error| chain(&error))?;
+        let below = data_dir.clone();
+        let opened = tokio::task::spawn_blocking(move || open_free(&below)).await;
+        let (dir, driver) = opened.map_err(|error| error.to_string())??;
         let (started, begun) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
             host: Host::of(&dir, &*ids)?,
@@ -106,6 +111,23 @@ impl LocalBackend {
     pub fn logs(&self) -> &RunLogs {
         &self.inner.logs
     }
+}
+
+/// The first directory that no other process works in: a leader that was deposed while it was stopped still has its own.
+fn open_free(data_dir: &Path) -> Result<(PathBuf, ProcessContainers), String> {
+    let mut taken = String::new();
+    for number in 1..=MOST_DIRS {
+        let name = if number == 1 { "work".to_owned() } else { format!("work-{number}") };
+        let dir = data_dir.join(name);
+        match ProcessContainers::open(&dir) {
+            Ok(driver) => return Ok((dir, driver)),
+            Err(Error::Io { what, source }) if source.kind() == io::ErrorKind::WouldBlock => {
+                taken = what;
+            }
+            Err(error) => return Err(chain(&error)),
+        }
+    }
+    Err(taken)
 }
 
 impl Inner {

@@ -160,11 +160,32 @@ impl Actor {
         self.decided(decisions);
     }
 
+    /// Why a run of the schedule does not begin although it may: its job was put to rest after the run was made.
+    fn rests(&self, run_id: &RunId) -> Option<String> {
+        if run_id.is_asked_for() {
+            return None;
+        }
+        let job_id = run_id.job_id();
+        self.board.look(job_id.as_str(), |records| {
+            let (job, definition) = records.job(&job_id)?;
+            let said = |what: &str, note: &str| match note {
+                "" => format!("its job is {what}"),
+                note => format!("its job is {what}: {note}"),
+            };
+            let paused = job.paused.as_ref().map(|pause| said("paused", &pause.note));
+            paused
+                .or_else(|| definition.suspend.then(|| said("suspended", &definition.suspend_note)))
+        })
+    }
+
     /// What becomes of those that want places.
     pub(super) fn decided(&mut self, decisions: Vec<Decision>) {
         for decision in decisions {
             let (run, happened) = match decision {
-                Decision::Admit { run } => (run, Happened::Admitted),
+                Decision::Admit { run } => match self.rests(&run) {
+                    None => (run, Happened::Admitted),
+                    Some(why) => (run, Happened::TurnedAway { why }),
+                },
                 Decision::Wait { run, why, .. } => (run, Happened::Queued { why }),
                 Decision::TurnAway { run, why, .. } => (run, Happened::TurnedAway { why }),
                 Decision::Stop { run, kind, why } => (run, Happened::Cancel { kind, why }),

@@ -9,6 +9,7 @@ pub(crate) mod signals;
 
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,7 +158,8 @@ impl<'a> Host<'a> {
         check(args, &location)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
-        let logs = RunLogs::below(&config.state_dir);
+        let jobs = jobs_dir(config, &location);
+        let logs = RunLogs::below(&jobs);
         let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds, logs));
         let key = cluster_key(config)?;
         let membership = Membership::of(args, config, &key)?;
@@ -192,7 +194,7 @@ impl<'a> Host<'a> {
         if let Some(membership) = membership {
             keeping.spawn(membership.keep(Arc::clone(&cells)));
         }
-        let supplies = Arc::new(supplies(config, &cells, &clock, &key)?);
+        let supplies = Arc::new(supplies(jobs, &cells, &clock, &key)?);
         let board = board_parts(config, cells, &clock, &face);
         if let Some(companion) = companion {
             companion.begin(local, &token, Box::pin(face.led())).await?;
@@ -391,15 +393,27 @@ fn killer() -> anyhow::Result<Arc<dyn Killer>> {
     Ok(Arc::new(killer.context("cannot make the killer's timer")?))
 }
 
+/// Where processes of runs and their logs are kept: beside a store that is a directory, for they belong to it.
+fn jobs_dir(config: &Config, location: &Location) -> PathBuf {
+    match location {
+        Location::File(dir) => {
+            let mut name = dir.file_name().unwrap_or_default().to_owned();
+            name.push("-jobs");
+            dir.with_file_name(name)
+        }
+        Location::Mem | Location::Etcd(_) | Location::Postgres(_) => config.state_dir.join("jobs"),
+    }
+}
+
 /// What the scheduler works with when this host leads.
 fn supplies(
-    config: &Config,
+    data_dir: PathBuf,
     cells: &Arc<HttpCells>,
     clock: &Arc<dyn Clock>,
     key: &ClusterKey,
 ) -> anyhow::Result<HostSupplies> {
     Ok(HostSupplies {
-        data_dir: config.state_dir.clone(),
+        data_dir,
         program: std::env::current_exe().context("cannot tell which program this is")?,
         clock: Arc::clone(clock),
         ids: Arc::new(SystemIds),

@@ -83,7 +83,7 @@ async fn scheduler(mut inbox: mpsc::Receiver<Message>, told: Arc<Mutex<Told>>) {
                 told.heard.push(format!("cancel {which:?} of {job} but {except} {kind:?}: {why}"));
                 drop(reply.send(done().map(|()| 2)));
             }
-            Message::SkipNext { job, count, reply } => {
+            Message::SkipNext { job, count, reply, .. } => {
                 told.heard.push(format!("skip {count} of {job}"));
                 drop(reply.send(done()));
             }

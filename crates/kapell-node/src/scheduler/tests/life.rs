@@ -1,5 +1,5 @@
 use kapell_core::constraint::Verdict;
-use kapell_core::job::JobRequest;
+use kapell_core::job::{JobRequest, PauseCause};
 use kapell_core::run::{Noted, RunState, StopKind};
 use kapell_core::seams::Timestamp;
 
@@ -162,7 +162,7 @@ async fn a_paused_job_makes_no_runs_until_it_is_resumed() {
     let lead = stage.open().await;
     lead.apply(job("minutely", EVERY_MINUTE)).await;
     let job_id = kapell_core::board::JobId::new("minutely");
-    let cause = kapell_core::job::PauseCause::Person { who: "ann".to_owned() };
+    let cause = PauseCause::Person { who: "ann".to_owned() };
     lead.ask(JobRequest::Pause { job_id: job_id.clone(), cause, note: "holidays".to_owned() })
         .await;
     pass(secs(300)).await;
@@ -197,4 +197,21 @@ async fn runs_that_are_kept_for_a_time_only_are_forgotten_when_it_is_over() {
     assert_eq!(lead.runs("once").len(), 1);
     pass(secs(800)).await;
     assert!(lead.runs("once").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_made_ahead_does_not_begin_once_its_job_is_paused() {
+    let stage = Stage::new();
+    let lead = stage.open().await;
+    lead.apply(job("minutely", EVERY_MINUTE)).await;
+    let next = Timestamp((stage.wall().0 / 60_000 + 1) * 60_000);
+    pass(next.before(secs(9)).since(stage.wall())).await;
+    let run_id = lead.runs("minutely")[0].run_id.clone();
+    let cause = PauseCause::Person { who: "me".to_owned() };
+    let (job_id, note) = (run_id.job_id(), "holiday".to_owned());
+    lead.ask(JobRequest::Pause { job_id, cause, note }).await;
+    lead.until(&run_id, RunState::Completed, secs(20)).await;
+    let run = lead.run(&run_id);
+    assert_eq!((run.skipped, run.reason.as_str()), (true, "its job is paused: holiday"));
+    assert!(stage.fake.state().launches.is_empty());
 }

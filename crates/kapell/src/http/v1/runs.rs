@@ -117,6 +117,10 @@ pub(super) async fn retry_with(
         return Err(refused(&kapell_core::board::Refusal::State { text }));
     }
     let job_id = of.job_id();
+    // Its job may be of another domain by now.
+    if domain_of_job(&*asked.desk, &job_id).is_none_or(|domain| domain != before.domain) {
+        return Err(missing("job", job_id.as_str()));
+    }
     intend_job(&asked.note, &*asked.desk, &job_id).await?;
     let run = NewRun {
         run_id: RunId::asked_for(&job_id, before.scheduled_at, ids.draw()),

@@ -43,7 +43,9 @@ fn logs_are_printed_with_prefixes_times_and_tails() {
     site.kapell(&["logs", "none/0"]).expect(1).stderr_has("there is no instance `none/0`");
     site.kapell(&["logs", "none"]).expect(1).stderr_has("`none` has no instances");
     site.kapell(&["logs", "task/none"]).expect(1).stderr_has("there is no task `none`");
-    site.kapell(&["logs", "cell/local"]).expect(1).stderr_has("only instances and tasks have logs");
+    site.kapell(&["logs", "cell/local"])
+        .expect(1)
+        .stderr_has("only instances, tasks and runs have logs");
 }
 
 #[test]
