@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::root::Root;
@@ -25,7 +26,7 @@ fn site(name: &str) -> Option<(Site, String, Root)> {
 
 #[test]
 fn a_task_sees_the_root_it_brings_and_nothing_of_the_machine() {
-    let Some((site, rootfs, _roots)) = site("task") else { return };
+    let Some((mut site, rootfs, _roots)) = site("task") else { return };
     let script = "id -u; cat /etc/hostname >/dev/null; ls /; ls /home 2>&1; echo $KAPELL_TASK_GUID";
     let task = json!({
         "task_guid": "inside", "domain": "test", "rootfs": rootfs, "memory_mb": 32, "max_pids": 20,
@@ -38,11 +39,12 @@ fn a_task_sees_the_root_it_brings_and_nothing_of_the_machine() {
     assert!(logs.contains("inside") && logs.contains("No such file"), "{logs}");
     assert!(logs.lines().any(|line| line.trim_end() == "bin"), "{logs}");
     assert!(!logs.contains("root\n"), "only what the root has: {logs}");
+    site.end(Signal::SIGINT);
 }
 
 #[test]
 fn an_instance_listens_in_a_network_of_its_own_and_is_reached_and_checked() {
-    let Some((site, rootfs, _roots)) = site("instance") else { return };
+    let Some((mut site, rootfs, _roots)) = site("instance") else { return };
     let script = "echo well > /tmp/index.html; exec httpd -f -p 8080 -h /tmp";
     let lrp = json!({
         "process_guid": "web", "domain": "test", "rootfs": rootfs, "instances": 2, "ports": [8080],
@@ -59,11 +61,13 @@ fn an_instance_listens_in_a_network_of_its_own_and_is_reached_and_checked() {
         stream.read_to_string(&mut answer).expect("an answer");
         assert!(answer.ends_with("well\n"), "{answer}");
     }
+    // Killed, it would leave its ports led to containers that are gone.
+    site.end(Signal::SIGINT);
 }
 
 #[test]
 fn an_image_that_cannot_be_had_is_a_reason() {
-    let Some((site, ..)) = site("missing") else { return };
+    let Some((mut site, ..)) = site("missing") else { return };
     let task = json!({
         "task_guid": "none", "domain": "test", "rootfs": "dir:///etc",
         "action": {"run": {"path": "/bin/true"}},
@@ -72,4 +76,5 @@ fn an_image_that_cannot_be_had_is_a_reason() {
     let done = site.completed("none");
     let reason = done["failure_reason"].as_str().unwrap_or_default();
     assert!(done["failed"] == true && reason.contains("/etc"), "{done}");
+    site.end(Signal::SIGINT);
 }
