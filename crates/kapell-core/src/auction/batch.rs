@@ -168,6 +168,11 @@ struct Numbers {
     distinct: bool,
 }
 
+/// Most instances of a process share its guid, and then it need not be fetched to be compared.
+fn is_same(one: &ProcessGuid, other: &ProcessGuid) -> bool {
+    std::ptr::eq(one.as_str(), other.as_str()) || one == other
+}
+
 /// The first bytes of a name, to be compared as the name is.
 fn beginning(guid: &ProcessGuid) -> u64 {
     let mut bytes = [0; 8];
@@ -196,7 +201,7 @@ impl Numbers {
             Work::Lrp { key, .. } => {
                 let last = self.lrps.last().and_then(|last| {
                     let (process, last) = (last.process, lrp(&all[last.work as usize])?);
-                    (last.process_guid == key.process_guid).then_some((last, process))
+                    is_same(&last.process_guid, &key.process_guid).then_some((last, process))
                 });
                 let process = if let Some((last, process)) = last {
                     self.distinct &= last.index < key.index;

@@ -58,15 +58,7 @@ impl<'a> Draft<'a> {
     }
 
     pub fn desired(&self, guid: &ProcessGuid) -> Option<DesiredLrp> {
-        match self.get(&RecordKey::Desired(guid.clone()))? {
-            Record::Desired(lrp) => Some(*lrp),
-            Record::Actual(_)
-            | Record::Task(_)
-            | Record::Domain(_)
-            | Record::Job(_)
-            | Record::Definition(_)
-            | Record::Run(_) => None,
-        }
+        self.get(&RecordKey::Desired(guid.clone()))?.into_desired().map(|lrp| *lrp)
     }
 
     pub fn instance(&self, key: &LrpKey) -> Option<ActualLrp> {
@@ -78,39 +70,15 @@ impl<'a> Draft<'a> {
     }
 
     fn actual(&self, key: &RecordKey) -> Option<ActualLrp> {
-        match self.get(key)? {
-            Record::Actual(lrp) => Some(*lrp),
-            Record::Desired(_)
-            | Record::Task(_)
-            | Record::Domain(_)
-            | Record::Job(_)
-            | Record::Definition(_)
-            | Record::Run(_) => None,
-        }
+        self.get(key)?.into_actual().map(|lrp| *lrp)
     }
 
     pub fn task(&self, guid: &TaskGuid) -> Option<Task> {
-        match self.get(&RecordKey::Task(guid.clone()))? {
-            Record::Task(task) => Some(*task),
-            Record::Desired(_)
-            | Record::Actual(_)
-            | Record::Domain(_)
-            | Record::Job(_)
-            | Record::Definition(_)
-            | Record::Run(_) => None,
-        }
+        self.get(&RecordKey::Task(guid.clone()))?.into_task().map(|task| *task)
     }
 
     pub fn domain(&self, domain: &Domain) -> Option<Freshness> {
-        match self.get(&RecordKey::Domain(domain.clone()))? {
-            Record::Domain(freshness) => Some(freshness),
-            Record::Desired(_)
-            | Record::Actual(_)
-            | Record::Task(_)
-            | Record::Job(_)
-            | Record::Definition(_)
-            | Record::Run(_) => None,
-        }
+        self.get(&RecordKey::Domain(domain.clone()))?.into_domain()
     }
 
     pub fn get(&self, key: &RecordKey) -> Option<Record> {

@@ -179,29 +179,3 @@ fn is_visible(record: &Record) -> bool {
         Record::Definition(_) => false,
     }
 }
-
-impl Record {
-    fn into_desired(self) -> Option<Box<DesiredLrp>> {
-        if let Self::Desired(lrp) = self { Some(lrp) } else { None }
-    }
-
-    fn into_actual(self) -> Option<Box<ActualLrp>> {
-        if let Self::Actual(lrp) = self { Some(lrp) } else { None }
-    }
-
-    fn into_task(self) -> Option<Box<Task>> {
-        if let Self::Task(task) = self { Some(task) } else { None }
-    }
-
-    fn into_job(self) -> Option<Box<Job>> {
-        if let Self::Job(job) = self { Some(job) } else { None }
-    }
-
-    fn into_run(self) -> Option<Box<Run>> {
-        if let Self::Run(run) = self { Some(run) } else { None }
-    }
-
-    fn into_domain(self) -> Option<Freshness> {
-        if let Self::Domain(freshness) = self { Some(freshness) } else { None }
-    }
-}

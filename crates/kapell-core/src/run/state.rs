@@ -21,6 +21,15 @@ pub enum RunState {
     Orphaned,
 }
 
+/// The states that are final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ending {
+    Completed,
+    Failed,
+    Cancelled,
+    Orphaned,
+}
+
 /// A step that no run may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid state transition: {} -> {}", from.name(), to.name())]
@@ -66,6 +75,26 @@ impl RunState {
             Terminating       => &[Completed, Failed, Retrying, Cancelled, Orphaned],
             Retrying          => &[Pending, Failed, Cancelled, Orphaned],
             Completed | Failed | Cancelled | Orphaned => &[],
+        }
+    }
+
+    /// How a run in this state ended; none of one that has not.
+    pub const fn ending(self) -> Option<Ending> {
+        match self {
+            Self::Completed => Some(Ending::Completed),
+            Self::Failed => Some(Ending::Failed),
+            Self::Cancelled => Some(Ending::Cancelled),
+            Self::Orphaned => Some(Ending::Orphaned),
+            Self::PreRun
+            | Self::Pending
+            | Self::ConditionPending
+            | Self::ConditionRunning
+            | Self::ActionPending
+            | Self::ActionRunning
+            | Self::ContainerCreating
+            | Self::Running
+            | Self::Terminating
+            | Self::Retrying => None,
         }
     }
 

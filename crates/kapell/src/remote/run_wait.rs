@@ -6,7 +6,7 @@ use kapell_api::client::{Client, Error, Logs};
 use kapell_api::v1::{EventView, LogQuery, RunView};
 use kapell_core::board::Event;
 use kapell_core::log::{Frame, Mark};
-use kapell_core::run::{Run, RunState};
+use kapell_core::run::{Ending, Run};
 use tokio::time::{sleep, timeout};
 
 use super::FAILED;
@@ -78,27 +78,18 @@ pub(crate) fn conclude(run: &Run) -> u8 {
         say(&format!("run {} {what}{why}\n", run.run_id));
         FAILED
     };
-    match run.state {
-        RunState::Completed => 0,
-        RunState::Failed => match run.exit_code.and_then(|code| u8::try_from(code).ok()) {
+    match run.state.ending() {
+        Some(Ending::Completed) => 0,
+        Some(Ending::Failed) => match run.exit_code.and_then(|code| u8::try_from(code).ok()) {
             Some(code @ 1..) => {
                 told("failed");
                 code
             }
             Some(0) | None => told("failed"),
         },
-        RunState::Cancelled => told("was cancelled"),
-        RunState::Orphaned => told("is orphaned"),
-        RunState::PreRun
-        | RunState::Pending
-        | RunState::ConditionPending
-        | RunState::ConditionRunning
-        | RunState::ActionPending
-        | RunState::ActionRunning
-        | RunState::ContainerCreating
-        | RunState::Running
-        | RunState::Terminating
-        | RunState::Retrying => told("has not ended"),
+        Some(Ending::Cancelled) => told("was cancelled"),
+        Some(Ending::Orphaned) => told("is orphaned"),
+        None => told("has not ended"),
     }
 }
 

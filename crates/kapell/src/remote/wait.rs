@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kapell_api::client::{ActualFilter, Client, Error};
 use kapell_core::board::{ActualLrp, ActualState, TaskState};
-use kapell_core::run::{Run, RunState};
+use kapell_core::run::{Ending, Run};
 use kapell_core::workflow::show_duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -119,19 +119,10 @@ pub(crate) fn judge_run(run: &Run) -> Progress {
     let why = clean(&run.reason);
     let why = if why.is_empty() { String::new() } else { format!(": {why}") };
     let told = format!("run {} is {}{why}", run.run_id, run.state.name());
-    match run.state {
-        RunState::Completed => Progress::Done,
-        RunState::Failed | RunState::Cancelled | RunState::Orphaned => Progress::Failed(told),
-        RunState::PreRun
-        | RunState::Pending
-        | RunState::ConditionPending
-        | RunState::ConditionRunning
-        | RunState::ActionPending
-        | RunState::ActionRunning
-        | RunState::ContainerCreating
-        | RunState::Running
-        | RunState::Terminating
-        | RunState::Retrying => Progress::Waiting(told),
+    match run.state.ending() {
+        Some(Ending::Completed) => Progress::Done,
+        Some(Ending::Failed | Ending::Cancelled | Ending::Orphaned) => Progress::Failed(told),
+        None => Progress::Waiting(told),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::board::{Record, Refusal, Reply, text};
 use crate::job::record::{Job, Pause, PauseCause};
 use crate::job::request::SchedulerNews;
 use crate::run::record::TIMELINE_KEPT;
-use crate::run::{Entry, Noted, Run, RunId, RunState, RunUpdate, UpdateKind, update_id};
+use crate::run::{Ending, Entry, Noted, Run, RunId, RunState, RunUpdate, UpdateKind, update_id};
 
 impl Step<'_, '_> {
     /// Terminal states are written once, and each update is: what comes late or again changes nothing.
@@ -34,21 +34,12 @@ impl Step<'_, '_> {
     }
 
     fn ended(&mut self, mut job: Job, run: &Run) {
-        let failures = match run.state {
-            RunState::Failed | RunState::Orphaned => job.failures_in_a_row.saturating_add(1),
-            RunState::Completed if !run.skipped => 0,
+        let Some(ending) = run.state.ending() else { return };
+        let failures = match ending {
+            Ending::Failed | Ending::Orphaned => job.failures_in_a_row.saturating_add(1),
+            Ending::Completed if !run.skipped => 0,
             // Nothing was tried, so nothing was learnt.
-            RunState::Completed | RunState::Cancelled => job.failures_in_a_row,
-            RunState::PreRun
-            | RunState::Pending
-            | RunState::ConditionPending
-            | RunState::ConditionRunning
-            | RunState::ActionPending
-            | RunState::ActionRunning
-            | RunState::ContainerCreating
-            | RunState::Running
-            | RunState::Terminating
-            | RunState::Retrying => return,
+            Ending::Completed | Ending::Cancelled => job.failures_in_a_row,
         };
         let changed = failures != job.failures_in_a_row;
         job.failures_in_a_row = failures;

@@ -75,15 +75,8 @@ impl Callbacks {
             }
         }
         let Some(Record::Task(before)) = &change.before else { return Ok(()) };
-        let same = |after: &Record| match after {
-            Record::Task(after) => after.instance_guid == before.instance_guid,
-            Record::Desired(_)
-            | Record::Actual(_)
-            | Record::Domain(_)
-            | Record::Job(_)
-            | Record::Definition(_)
-            | Record::Run(_) => false,
-        };
+        let is_it = |after: &Task| after.instance_guid == before.instance_guid;
+        let same = |after: &Record| after.as_task().is_some_and(is_it);
         if change.after.as_ref().is_some_and(same) || self.may_go(before, view) {
             return Ok(());
         }

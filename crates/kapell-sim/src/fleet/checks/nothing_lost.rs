@@ -168,50 +168,7 @@ impl NothingLost {
         after: Option<&Record>,
         view: &View<'_>,
     ) -> Result<(), String> {
-        let goes = match (before, after) {
-            (Some(Record::Desired(before)), Some(Record::Desired(after))) => {
-                after.removing && !before.removing || of_desired(before) != of_desired(after)
-            }
-            (Some(Record::Task(before)), Some(Record::Task(after))) => {
-                of_task(before) != of_task(after)
-            }
-            (Some(Record::Desired(before)), None) => !before.removing,
-            (Some(Record::Task(_) | Record::Domain(_)), None) => true,
-            (
-                Some(
-                    Record::Actual(_)
-                    | Record::Domain(_)
-                    | Record::Job(_)
-                    | Record::Definition(_)
-                    | Record::Run(_),
-                )
-                | None,
-                _,
-            )
-            | (
-                Some(Record::Desired(_)),
-                Some(
-                    Record::Actual(_)
-                    | Record::Task(_)
-                    | Record::Domain(_)
-                    | Record::Job(_)
-                    | Record::Definition(_)
-                    | Record::Run(_),
-                ),
-            )
-            | (
-                Some(Record::Task(_)),
-                Some(
-                    Record::Actual(_)
-                    | Record::Desired(_)
-                    | Record::Domain(_)
-                    | Record::Job(_)
-                    | Record::Definition(_)
-                    | Record::Run(_),
-                ),
-            ) => false,
-        };
-        if !goes || self.wants_removed(key) || !clocks_are_true(view.plan) {
+        if !goes(before, after) || self.wants_removed(key) || !clocks_are_true(view.plan) {
             return Ok(());
         }
         let by_rule = match before {
@@ -241,17 +198,26 @@ impl NothingLost {
     }
 }
 
+/// Whether what was written is not there any more.
+fn goes(before: Option<&Record>, after: Option<&Record>) -> bool {
+    let Some(before) = before else { return false };
+    let Some(after) = after else {
+        return match before {
+            Record::Desired(before) => !before.removing,
+            Record::Task(_) | Record::Domain(_) => true,
+            Record::Actual(_) | Record::Job(_) | Record::Definition(_) | Record::Run(_) => false,
+        };
+    };
+    if let Some((before, after)) = before.as_desired().zip(after.as_desired()) {
+        return after.removing && !before.removing || of_desired(before) != of_desired(after);
+    }
+    let tasks = before.as_task().zip(after.as_task());
+    tasks.is_some_and(|(before, after)| of_task(before) != of_task(after))
+}
+
 /// Whether it only stands in the place of what cannot be read.
 fn stands_in(record: &Record) -> bool {
-    match record {
-        Record::Desired(lrp) => lrp.forgotten,
-        Record::Actual(_)
-        | Record::Task(_)
-        | Record::Domain(_)
-        | Record::Job(_)
-        | Record::Definition(_)
-        | Record::Run(_) => false,
-    }
+    record.as_desired().is_some_and(|lrp| lrp.forgotten)
 }
 
 /// No commit puts an older version over a newer one.
@@ -261,36 +227,20 @@ fn may_follow(
     after: Option<&Record>,
 ) -> Result<(), String> {
     let Some((before, after)) = before.zip(after) else { return Ok(()) };
-    let (is, was) = match (before, after) {
-        (Record::Desired(before), Record::Desired(after))
-            if of_desired(before) == of_desired(after) =>
-        {
-            // That nothing is left to be given up is noted without a new version.
-            let noted = DesiredLrp { retiring: after.retiring, ..(**before).clone() } == **after;
-            if noted {
-                return Ok(());
-            }
-            (after.version, before.version)
+    let (is, was) = if let Some((before, after)) = before.as_desired().zip(after.as_desired()) {
+        // That nothing is left to be given up is noted without a new version.
+        let noted = DesiredLrp { retiring: after.retiring, ..before.clone() } == *after;
+        if noted || of_desired(before) != of_desired(after) {
+            return Ok(());
         }
-        (Record::Task(before), Record::Task(after)) if of_task(before) == of_task(after) => {
-            (after.version, before.version)
+        (after.version, before.version)
+    } else if let Some((before, after)) = before.as_task().zip(after.as_task()) {
+        if of_task(before) != of_task(after) {
+            return Ok(());
         }
-        (
-            Record::Desired(_)
-            | Record::Actual(_)
-            | Record::Task(_)
-            | Record::Domain(_)
-            | Record::Job(_)
-            | Record::Definition(_)
-            | Record::Run(_),
-            Record::Desired(_)
-            | Record::Actual(_)
-            | Record::Task(_)
-            | Record::Domain(_)
-            | Record::Job(_)
-            | Record::Definition(_)
-            | Record::Run(_),
-        ) => return Ok(()),
+        (after.version, before.version)
+    } else {
+        return Ok(());
     };
     if is > was { Ok(()) } else { Err(format!("{key:?}: version {is} is put over {was}")) }
 }

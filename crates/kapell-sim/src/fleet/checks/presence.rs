@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kapell_core::board::{ActualLrp, ActualState, CellId, Record, Task, TaskState};
+use kapell_core::board::{ActualLrp, ActualState, CellId, Task, TaskState};
 
 use super::Check;
 use crate::fleet::fact::Fact;
@@ -31,26 +31,12 @@ pub(super) struct Presence {
 
 /// The cell that a commit takes for lost.
 fn lost(change: &Change, view: &View<'_>) -> Option<CellId> {
-    match (change.before.as_ref()?, change.after.as_ref()?) {
-        (Record::Task(before), Record::Task(after)) => lost_task(before, after),
-        (Record::Actual(before), Record::Actual(after)) => lost_instance(before, after, view),
-        (
-            Record::Desired(_)
-            | Record::Actual(_)
-            | Record::Task(_)
-            | Record::Domain(_)
-            | Record::Job(_)
-            | Record::Definition(_)
-            | Record::Run(_),
-            Record::Desired(_)
-            | Record::Actual(_)
-            | Record::Task(_)
-            | Record::Domain(_)
-            | Record::Job(_)
-            | Record::Definition(_)
-            | Record::Run(_),
-        ) => None,
+    let (before, after) = (change.before.as_ref()?, change.after.as_ref()?);
+    if let Some((before, after)) = before.as_task().zip(after.as_task()) {
+        return lost_task(before, after);
     }
+    let (before, after) = before.as_actual().zip(after.as_actual())?;
+    lost_instance(before, after, view)
 }
 
 fn lost_task(before: &Task, after: &Task) -> Option<CellId> {
