@@ -38,6 +38,7 @@ usage: cargo xtask COMMAND
                                     measure `kapell up` beside the parts that it is made of
   bench board [--json] [--smoke]    measure the board at scale beside floors of the same run
   bench cell [--json] [--smoke]     measure cells: starts beside `runc`, crashes, failover, an agent at rest
+  bench jobs [--json] [--smoke]     measure jobs: schedules, runs at rest and runs that are due, beside controls
   sim --seed N [--trace]            replay one simulated platform
   sim --minutes M [--seed N]        simulate platforms for a while
   soak [--minutes N] [--seed S] [--only PART]
@@ -100,6 +101,10 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench", "cell", options @ ..] => {
             let options = bench::Options::parse(options)?;
             bench::cell::run(&Workspace::load()?, options)
+        }
+        ["bench", "jobs", options @ ..] => {
+            let options = bench::Options::parse(options)?;
+            bench::jobs::run(&Workspace::load()?, options)
         }
         ["soak", options @ ..] => {
             let options = soak::Options::parse(options)?;

@@ -5,6 +5,7 @@ pub(crate) mod cell;
 mod contest;
 mod files;
 mod floor;
+pub(crate) mod jobs;
 mod lab;
 pub(crate) mod leadership;
 mod memory;

@@ -241,6 +241,7 @@ impl Run<'_> {
             }
             bench::board::run_with(workspace, options, &Session::default())?;
             bench::cell::run(workspace, options)?;
+            bench::jobs::run(workspace, options)?;
             Ok(true)
         });
         self.report.left_out.extend(left_out);

@@ -9,7 +9,7 @@ use kapell_sim::figure::figure;
 
 use crate::Plan;
 use crate::population::{cell_id, guid, memory_mb, zone};
-use crate::usage::{Stopwatch, thousands};
+use kapell_sim::bench::usage::{Stopwatch, thousands};
 
 const EACH: u32 = 10;
 const DISK_MB: u32 = 1024;

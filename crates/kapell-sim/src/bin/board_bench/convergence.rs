@@ -17,8 +17,9 @@ use kapell_store::model::SHARDS;
 
 use crate::Plan;
 use crate::population::{Population, cell_id, domain, memory_mb, presence};
-use crate::stage::{Cells, Show};
-use crate::usage::{Stopwatch, ms, thousands};
+use kapell_sim::bench::parts::ms;
+use kapell_sim::bench::show::{Cells, Show};
+use kapell_sim::bench::usage::{Stopwatch, thousands};
 
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -9,18 +9,13 @@ mod over_http;
 mod pairs;
 mod population;
 mod reads;
-mod stage;
 mod takeover;
-mod usage;
 mod wire;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use kapell_node::system::SystemClock;
-use kapell_store::How;
 
 use population::Population;
 
@@ -75,10 +70,6 @@ const SMOKE: Plan = Plan {
 
 /// Nothing here takes so long unless something is wrong.
 const LIMIT: Duration = Duration::from_secs(900);
-
-fn how() -> How {
-    How { create: true, timeout: Duration::from_secs(5), clock: Arc::new(SystemClock) }
-}
 
 fn main() -> anyhow::Result<()> {
     let mut words = std::env::args().skip(1);

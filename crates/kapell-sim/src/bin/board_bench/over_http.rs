@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use kapell_core::board::request::Report;
+use kapell_sim::bench::show::embedded;
 use kapell_sim::figure::{figure, figure_at_least, share};
 use tokio::task::JoinSet;
 
 use crate::Plan;
 use crate::host::Host;
-use crate::pairs;
 use crate::population::{Population, cell_id, presence};
-use crate::usage::{Stopwatch, ms, rate, thousands};
 use crate::wire::{Place, Wire};
+use kapell_sim::bench::parts::ms;
+use kapell_sim::bench::usage::{Stopwatch, rate, thousands};
 
 /// Reports in a request.
 const BATCH: u32 = 100;
@@ -29,7 +30,7 @@ pub(crate) async fn measure(kapell: &Path, dir: &Path, plan: Plan) -> anyhow::Re
     // Together as many as a board is to hold.
     let apps = plan.board.apps.saturating_sub(spare.apps).max(1);
     let plan = Plan { board: Population { apps, ..plan.board }, ..plan };
-    let store = pairs::open(&dir.join("store"))?;
+    let store = embedded(&dir.join("store"))?;
     plan.board.fill(&store).await?;
     spare.fill(&store).await?;
     drop(store);

@@ -8,15 +8,13 @@ use anyhow::{Context as _, ensure};
 use kapell_core::board::{Record, Request};
 use kapell_core::seat::{Epoch, Seat};
 use kapell_sim::figure::{figure, figure_at_least};
-use kapell_store::Store;
-use kapell_store::file::{FileStore, Holder};
 use kapell_store::model::{Commit, Key, Op, Raise, Shard};
 use tokio::task::JoinSet;
 
+use crate::Plan;
 use crate::population::Population;
-use crate::stage::{Cells, Show};
-use crate::usage::{Stopwatch, rate};
-use crate::{Plan, how};
+use kapell_sim::bench::show::{Cells, Show, embedded};
+use kapell_sim::bench::usage::{Stopwatch, rate};
 
 /// What one round has shown.
 #[derive(Debug, Clone, Copy)]
@@ -26,11 +24,6 @@ struct Round {
     cpu: f64,
     /// Changes in one commit of one shard.
     group: f64,
-}
-
-pub(crate) fn open(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
-    let holder = Holder { pid: 0, address: None, command: String::new(), since_ms: 0 };
-    Ok(Arc::new(FileStore::open(dir, &holder, &how())?))
 }
 
 pub(crate) async fn measure(dir: &Path, plan: Plan) -> anyhow::Result<()> {
@@ -58,7 +51,7 @@ pub(crate) async fn measure(dir: &Path, plan: Plan) -> anyhow::Result<()> {
 /// So many at once claim an instance, wait, say that it runs, wait, and take the next one.
 async fn board(dir: &Path, plan: Plan) -> anyhow::Result<Round> {
     let of = plan.pairs;
-    let store = open(dir)?;
+    let store = embedded(dir)?;
     of.fill(&store).await?;
     let show = Show::open(store, Epoch(2), Arc::<Cells>::default()).await?;
     let (commits, ops) = (show.figure(COMMITS), show.figure(OPS));
@@ -101,7 +94,7 @@ const OPS: &str = "kapell_board_commit_ops_total";
 /// The store alone: the same changes in groups of the same size, all shards at once.
 async fn floor(dir: &Path, plan: Plan, group: f64) -> anyhow::Result<f64> {
     let of = Population { spare: false, ..plan.pairs };
-    let store = open(dir)?;
+    let store = embedded(dir)?;
     let Raise::Done(fences) = store.raise(Seat::FIRST, Epoch(1)).await? else {
         anyhow::bail!("a fresh store")
     };

@@ -4,15 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use kapell_sim::bench::show::embedded;
 use kapell_sim::figure::{figure, figure_at_least};
 use tokio::task::LocalSet;
 
 use crate::Plan;
 use crate::host::{Host, pin};
-use crate::pairs;
 use crate::population::{cell_id, guid};
-use crate::usage::{Stopwatch, rate};
 use crate::wire::{Place, Wire};
+use kapell_sim::bench::usage::{Stopwatch, rate};
 
 const CONNECTIONS: usize = 16;
 
@@ -20,7 +20,7 @@ const CONNECTIONS: usize = 16;
 type PathOf = fn(&Plan, u32) -> String;
 
 pub(crate) async fn measure(kapell: &Path, dir: &Path, plan: Plan) -> anyhow::Result<()> {
-    let store = pairs::open(&dir.join("store"))?;
+    let store = embedded(&dir.join("store"))?;
     plan.board.fill(&store).await?;
     drop(store);
     let url = format!("file:{}", dir.join("store").display());

@@ -9,10 +9,9 @@ use kapell_sim::figure::figure;
 use kapell_store::file::Holder;
 use kapell_store::{Location, Store};
 
-use crate::pairs;
-use crate::stage::{Cells, Show};
-use crate::usage::thousands;
-use crate::{Plan, how};
+use crate::Plan;
+use kapell_sim::bench::show::{Cells, Show, embedded, how};
+use kapell_sim::bench::usage::thousands;
 
 pub(crate) async fn measure(dir: &Path, plan: Plan) -> anyhow::Result<()> {
     let url = format!("file:{}", dir.join("takeover").display());
@@ -46,7 +45,7 @@ async fn one(name: &str, url: &str, plan: Plan, goal: f64) -> anyhow::Result<()>
 
 async fn open(url: &str) -> anyhow::Result<Arc<dyn Store>> {
     if let Some(dir) = url.strip_prefix("file:") {
-        return pairs::open(Path::new(dir));
+        return embedded(Path::new(dir));
     }
     let location: Location = url.parse()?;
     let holder = Holder { pid: 0, address: None, command: String::new(), since_ms: 0 };

@@ -1,8 +1,10 @@
-//! A board in this process, with cells that take whatever they are given.
+//! A leader in this process: a board with cells that take whatever they are given, and what else is to run beside it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
@@ -11,25 +13,37 @@ use kapell_core::board::{CellPresence, CellState, Held, LrpKey, Settings};
 use kapell_core::seams::Clock as _;
 use kapell_core::seat::{Epoch, Owner, Record, Seat};
 use kapell_node::board::{Board, BoardService, BoardSlot, CallbackOutcome, Callbacks, Parts};
-use kapell_node::conductor::{Service as _, Stage};
+use kapell_node::conductor::{Service, Stage};
 use kapell_node::elections::{Standing, Tenure};
 use kapell_node::link::{CellLink, LinkError};
 use kapell_node::system::{SystemClock, SystemIds};
-use kapell_store::Store;
+use kapell_store::file::{FileStore, Holder};
 use kapell_store::model::Raise;
+use kapell_store::{How, Store};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+/// How the stores of benchmarks are opened.
+pub fn how() -> How {
+    How { create: true, timeout: Duration::from_secs(5), clock: Arc::new(SystemClock) }
+}
+
+/// The embedded store in a directory.
+pub fn embedded(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
+    let holder = Holder { pid: 0, address: None, command: String::new(), since_ms: 0 };
+    Ok(Arc::new(FileStore::open(dir, &holder, &how())?))
+}
+
 /// Cells that remember how full they are, and nothing else.
 #[derive(Debug, Default)]
-pub(crate) struct Cells {
+pub struct Cells {
     taken: AtomicU32,
     held: Mutex<BTreeMap<String, Vec<Held<LrpKey>>>>,
 }
 
 impl Cells {
     /// How much work was handed over so far.
-    pub(crate) fn taken(&self) -> u32 {
+    pub fn taken(&self) -> u32 {
         self.taken.load(Ordering::Relaxed)
     }
 }
@@ -77,7 +91,7 @@ impl CellLink for Cells {
 
 impl Cells {
     /// What a cell says that it holds.
-    pub(crate) fn hold(&self, cell: &str, lrp: Held<LrpKey>) {
+    pub fn hold(&self, cell: &str, lrp: Held<LrpKey>) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.entry(cell.to_owned()).or_default().push(lrp);
     }
@@ -95,16 +109,18 @@ impl Callbacks for NoCallbacks {
 
 /// A leader with its board.
 #[derive(Debug)]
-pub(crate) struct Show {
-    pub(crate) board: Board,
-    pub(crate) cells: Arc<Cells>,
+pub struct Show {
+    pub board: Board,
+    pub cells: Arc<Cells>,
+    pub slot: BoardSlot,
+    tenure: Tenure,
     stop: CancellationToken,
     running: JoinSet<Result<(), String>>,
 }
 
 impl Show {
     /// Takes the seat over and loads the board.
-    pub(crate) async fn open(
+    pub async fn open(
         store: Arc<dyn Store>,
         epoch: Epoch,
         cells: Arc<Cells>,
@@ -128,24 +144,34 @@ impl Show {
             slot: slot.clone(),
         });
         let stop = CancellationToken::new();
-        let stage = Stage { tenure, fences, stop: stop.clone() };
+        let stage = Stage { tenure: tenure.clone(), fences, stop: stop.clone() };
         let service =
             service.start(stage).await.map_err(|failure| anyhow::anyhow!("{failure:?}"))?;
         let mut running = JoinSet::new();
         running.spawn(service.0);
         let board = slot.get().context("it is shown")?;
-        Ok(Self { board, cells, stop, running })
+        Ok(Self { board, cells, slot, tenure, stop, running })
+    }
+
+    /// Starts another service under the same seat, which goes by the board.
+    pub async fn add(&mut self, service: &dyn Service) -> anyhow::Result<()> {
+        let (tenure, stop) = (self.tenure.clone(), self.stop.clone());
+        let started = service.start(Stage { tenure, fences: Vec::new(), stop }).await;
+        self.running.spawn(started.map_err(|failure| anyhow::anyhow!("{failure:?}"))?.0);
+        Ok(())
     }
 
     /// The value of one of the board's figures, all labels together.
-    pub(crate) fn figure(&self, name: &str) -> f64 {
+    pub fn figure(&self, name: &str) -> f64 {
         let figures = self.board.figures();
         figures.iter().filter(|figure| figure.name == name).map(|figure| figure.value).sum()
     }
 
-    pub(crate) async fn close(mut self) -> anyhow::Result<()> {
+    pub async fn close(mut self) -> anyhow::Result<()> {
         self.stop.cancel();
-        let ended = self.running.join_next().await.context("it runs")??;
-        ended.map_err(anyhow::Error::msg)
+        while let Some(ended) = self.running.join_next().await {
+            ended?.map_err(anyhow::Error::msg)?;
+        }
+        Ok(())
     }
 }

@@ -6,13 +6,13 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 /// Processor time and time of this process.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Used {
-    pub(crate) cpu: Duration,
-    pub(crate) wall: Duration,
+pub struct Used {
+    pub cpu: Duration,
+    pub wall: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stopwatch {
+pub struct Stopwatch {
     cpu: Duration,
     begun: Instant,
 }
@@ -27,26 +27,22 @@ fn cpu() -> Duration {
 }
 
 impl Stopwatch {
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self { cpu: cpu(), begun: Instant::now() }
     }
 
-    pub(crate) fn used(self) -> Used {
+    pub fn used(self) -> Used {
         Used { cpu: cpu().saturating_sub(self.cpu), wall: self.begun.elapsed() }
     }
 }
 
-pub(crate) fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
-}
-
 /// How many a second.
-pub(crate) fn rate(count: u32, time: Duration) -> f64 {
+pub fn rate(count: u32, time: Duration) -> f64 {
     f64::from(count) / time.as_secs_f64()
 }
 
 /// 250000 → `250,000`
-pub(crate) fn thousands(count: u32) -> String {
+pub fn thousands(count: u32) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
