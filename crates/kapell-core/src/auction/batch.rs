@@ -11,8 +11,7 @@ use crate::board::{LrpKey, ProcessGuid, Resources, TaskGuid};
 
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Gone are those that have been placed or refused.
-    pub(super) work: Vec<Option<Work>>,
+    pub(super) work: Vec<Work>,
     pub(super) units: Vec<Unit>,
     pub(super) kinds: Vec<Kind>,
     pub(super) wishes: Vec<Wish>,
@@ -148,7 +147,6 @@ impl Batch {
         };
         let Numbers { kinds, wishes, mut processes, .. } = numbers;
         processes.number_in_order(&mut units);
-        let work = work.into_iter().map(Some).collect();
         Self { work, units, kinds, wishes, processes }
     }
 }

@@ -11,14 +11,32 @@ const MOST_STARTING: u32 = 1 << 16;
 
 /// What placing one unit on a cell of a zone would cost. The lowest bid wins.
 ///
-/// Fields are compared from top to bottom, so their order *is* the policy: spread over cells
-/// first, and only then balance load. Cells are numbered in order of their id, so equal bids
-/// always fall to the lowest. Zones are walked before, from the one with the fewest siblings.
+/// From top to bottom it is made of the siblings on the cell, the load and the cell, so their order *is* the policy:
+/// spread over cells first, and only then balance load. Cells are numbered in order of their id, so equal bids always
+/// fall to the lowest. Zones are walked before, from the one with the fewest siblings. One number is compared at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Bid {
-    pub(super) siblings_on_cell: u32,
-    pub(super) load: u64,
-    pub(super) cell: u32,
+pub(super) struct Bid(u128);
+
+impl Bid {
+    /// Higher than any that is made.
+    pub(super) const NONE: Self = Self(u128::MAX);
+
+    pub(super) fn new(siblings_on_cell: u32, load: u64, cell: u32) -> Self {
+        Self(u128::from(siblings_on_cell) << 96 | u128::from(load) << 32 | u128::from(cell))
+    }
+
+    pub(super) const fn siblings_on_cell(self) -> u32 {
+        (self.0 >> 96) as u32
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the lower 32 bits are wanted")]
+    pub(super) const fn cell(self) -> u32 {
+        self.0 as u32
+    }
+
+    pub(super) fn is_some(self) -> bool {
+        self != Self::NONE
+    }
 }
 
 /// What is weighed.

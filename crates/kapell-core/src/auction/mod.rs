@@ -7,6 +7,7 @@ mod bid;
 mod cell;
 mod kind;
 mod needs;
+mod placed;
 mod pool;
 mod siblings;
 #[cfg(test)]
@@ -14,19 +15,15 @@ mod tests;
 mod tree;
 mod unplaced;
 
-use std::sync::Arc;
-
 pub use auction::Auction;
 pub use needs::Needs;
+pub use placed::Placed;
 pub use unplaced::{Cause, Unplaced};
 
-use crate::board::{CellId, CellState, LrpKey, TaskGuid};
+use crate::board::{CellState, LrpKey, TaskGuid};
 
 /// One unit of work that wants a cell. Of memory or disk, 0 means that it wants none.
-///
-/// Its tag is its own, so that there is room in it to say that there is none: an auction takes unit by unit out of its batch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[repr(u8)]
 pub enum Work {
     Lrp { key: LrpKey, memory_mb: u32, disk_mb: u32, needs: Needs },
     Task { task_guid: TaskGuid, memory_mb: u32, disk_mb: u32, needs: Needs },
@@ -72,16 +69,6 @@ impl Limits {
     fn allow(self, starting: u64) -> bool {
         self.in_flight_starts.is_none_or(|most| starting < u64::from(most))
     }
-}
-
-/// Where each unit goes, or why it goes nowhere; in the order in which it was decided.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Placed {
-    pub assigned: Vec<(CellId, Work)>,
-    /// Many have the same reason, and share its text.
-    pub failed: Vec<(Work, Arc<str>)>,
-    /// What each reason in `failed` rests on, in the same order.
-    pub unplaced: Vec<Unplaced>,
 }
 
 /// Places a batch of work on cells. The order of neither matters; work that is there twice is placed once.

@@ -135,8 +135,9 @@ impl Pool {
         reach
     }
 
-    pub(super) fn id(&self, cell: u32) -> CellId {
-        self.ids[cell as usize].clone()
+    /// By number of the cell.
+    pub(super) fn ids(&self) -> &[CellId] {
+        &self.ids
     }
 
     /// How many containers are starting on all cells, with those of this batch.
@@ -144,19 +145,19 @@ impl Pool {
         self.starting
     }
 
-    /// The best cell for an instance: in the zone with the fewest siblings that has room.
+    /// The number of the best cell for an instance: in the zone with the fewest siblings that has room.
     pub(super) fn best_for_lrp(
         &mut self,
         process: u32,
         (at, wish): (u32, &Wish),
         reach: &Reach,
-    ) -> Option<Bid> {
+    ) -> Option<u32> {
         let siblings = self.siblings.of(process);
         let mut tried: Option<u32> = None;
         loop {
             let counts = reach.groups.iter().map(|group| siblings.in_zone(group.zone));
             let in_zone = counts.filter(|count| tried.is_none_or(|tried| tried < *count)).min()?;
-            let mut best = None;
+            let mut best = Bid::NONE;
             for group in reach.groups.iter().filter(|group| siblings.in_zone(group.zone) == in_zone)
             {
                 let fewest = self.fewest.get(process, at, group.at);
@@ -166,28 +167,28 @@ impl Pool {
                 let tree =
                     lrps.get_or_insert_with(|| Tree::new(Measure::Lrp, members, &self.cells));
                 let better = tree.search(members, &self.cells, &ask, best);
-                if let Some(better) = better.filter(|_| better != best) {
-                    self.fewest.learn(process, at, group.at, better.siblings_on_cell);
+                if better != best {
+                    self.fewest.learn(process, at, group.at, better.siblings_on_cell());
                 }
                 best = better;
             }
             if best.is_some() {
-                return best;
+                return Some(best.cell());
             }
             tried = Some(in_zone);
         }
     }
 
-    /// The best cell for a task.
-    pub(super) fn best_for_task(&mut self, wish: &Wish, reach: &Reach) -> Option<Bid> {
+    /// The same for a task.
+    pub(super) fn best_for_task(&mut self, wish: &Wish, reach: &Reach) -> Option<u32> {
         let ask = Ask { wanted: wish.wanted, siblings: None, fewest: 0 };
-        let mut best = None;
+        let mut best = Bid::NONE;
         for group in &reach.groups {
             let Group { members, tasks, .. } = &mut self.groups[group.at as usize];
             let tree = tasks.get_or_insert_with(|| Tree::new(Measure::Task, members, &self.cells));
             best = tree.search(members, &self.cells, &ask, best);
         }
-        best
+        best.is_some().then(|| best.cell())
     }
 
     /// Gives away a cell's room.

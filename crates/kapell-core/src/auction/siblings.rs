@@ -15,7 +15,9 @@ const ZONE: u32 = 1 << 31;
 pub(super) struct AllSiblings {
     /// By number of the process.
     parts: Vec<Part>,
-    counts: Vec<(u32, u32)>,
+    keys: Vec<u32>,
+    /// Of each key. Apart from them: keys are looked through all the time, and most are not found.
+    counts: Vec<u32>,
 }
 
 /// Which part of the list is of one process, and how much of it is in use.
@@ -44,11 +46,12 @@ impl AllSiblings {
             Part { begin, room, used: 0 }
         };
         let parts = instances.map(part).collect();
-        Self { parts, counts: vec![(0, 0); end as usize] }
+        Self { parts, keys: vec![0; end as usize], counts: vec![0; end as usize] }
     }
 
     pub(super) fn of(&self, process: u32) -> Siblings<'_> {
-        Siblings(&self.counts[self.parts[process as usize].range()])
+        let range = self.parts[process as usize].range();
+        Siblings { keys: &self.keys[range.clone()], counts: &self.counts[range] }
     }
 
     pub(super) fn add(&mut self, process: u32, cell: u32, zone: u32) {
@@ -58,36 +61,42 @@ impl AllSiblings {
 
     fn count(&mut self, process: u32, key: u32) {
         let part = self.parts[process as usize];
-        let counts = &mut self.counts[part.range()];
-        let at = match place(counts, key) {
+        let before = match place(&self.keys[part.range()], key) {
             Ok(at) => {
-                counts[at].1 = counts[at].1.saturating_add(1);
+                let count = &mut self.counts[part.begin as usize + at];
+                *count = count.saturating_add(1);
                 return;
             }
-            Err(at) => part.begin as usize + at,
+            Err(before) => before,
         };
-        let moved = if part.used == part.room { self.give_room(process) } else { part.begin };
-        let at = at - part.begin as usize + moved as usize;
-        let end = (moved + part.used) as usize;
+        let begin = if part.used == part.room { self.give_room(process) } else { part.begin };
+        let (at, end) = (begin as usize + before, (begin + part.used) as usize);
+        self.keys.copy_within(at..end, at + 1);
         self.counts.copy_within(at..end, at + 1);
-        self.counts[at] = (key, 1);
+        (self.keys[at], self.counts[at]) = (key, 1);
         self.parts[process as usize].used += 1;
     }
 
     /// Moves what is full to the end of the list, where it has twice the room.
     fn give_room(&mut self, process: u32) -> u32 {
         let part = &mut self.parts[process as usize];
-        let begin = u32::try_from(self.counts.len()).unwrap_or(u32::MAX);
+        let begin = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        self.keys.extend_from_within(part.range());
         self.counts.extend_from_within(part.range());
         *part = Part { begin, room: 2 * part.room, used: part.used };
-        self.counts.resize((begin + part.room) as usize, (0, 0));
+        let end = (begin + part.room) as usize;
+        self.keys.resize(end, 0);
+        self.counts.resize(end, 0);
         begin
     }
 }
 
 /// Where instances of one process are: cells that have any, in order, and how many; then the zones.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Siblings<'a>(&'a [(u32, u32)]);
+pub(super) struct Siblings<'a> {
+    keys: &'a [u32],
+    counts: &'a [u32],
+}
 
 impl Siblings<'_> {
     pub(super) fn in_zone(self, zone: u32) -> u32 {
@@ -95,24 +104,30 @@ impl Siblings<'_> {
     }
 
     pub(super) fn on_cell(self, cell: u32) -> u32 {
+        // Of a few, all are seen sooner than it is found where one of them is.
+        let here = |keys: &[u32]| keys.iter().map(|key| u32::from(*key == cell)).sum::<u32>() > 0;
+        if self.keys.len() <= FEW && !here(self.keys) {
+            return 0;
+        }
         self.count(cell)
     }
 
     fn count(self, key: u32) -> u32 {
-        place(self.0, key).map_or(0, |at| self.0[at].1)
+        place(self.keys, key).map_or(0, |at| self.counts[at])
     }
 }
 
+/// So many are looked through one by one.
+const FEW: usize = 16;
+
 /// Where a key is, or would be.
-fn place(counts: &[(u32, u32)], key: u32) -> Result<usize, usize> {
-    // Of a few, all are seen sooner than the right one is found.
-    const FEW: usize = 16;
-    if counts.len() > FEW {
-        return counts.binary_search_by_key(&key, |(key, _)| *key);
+fn place(keys: &[u32], key: u32) -> Result<usize, usize> {
+    if keys.len() > FEW {
+        return keys.binary_search(&key);
     }
-    let at: u32 = counts.iter().map(|(other, _)| u32::from(*other < key)).sum();
+    let at: u32 = keys.iter().map(|other| u32::from(*other < key)).sum();
     let at = at as usize;
-    if counts.get(at).is_some_and(|(other, _)| *other == key) { Ok(at) } else { Err(at) }
+    if keys.get(at) == Some(&key) { Ok(at) } else { Err(at) }
 }
 
 /// The fewest siblings on any cell of a group that has room, for a process and a wish; where it is known, and not 0.

@@ -138,8 +138,8 @@ impl Tree {
         members: &[u32],
         cells: &[Cell],
         ask: &Ask<'_>,
-        best: Option<Bid>,
-    ) -> Option<Bid> {
+        best: Bid,
+    ) -> Bid {
         let share = self.rates.map(|rates| rates.share(ask.wanted, self.measure));
         let mut search = Search { tree: self, cells, ask, share, best, misses: 0 };
         if let Some(bound) = search.promise(&search.tree.nodes[1]) {
@@ -161,7 +161,7 @@ struct Search<'a> {
     ask: &'a Ask<'a>,
     /// What the unit adds to a cell, if it is as much for all.
     share: Option<u64>,
-    best: Option<Bid>,
+    best: Bid,
     misses: usize,
 }
 
@@ -176,12 +176,8 @@ impl Search<'_> {
             return None;
         }
         // Of all that cost as much as this, none has a lower number: it would have the same base.
-        let bound = Bid {
-            siblings_on_cell: self.ask.fewest,
-            load: node.base + self.share(node.rates),
-            cell: node.cell,
-        };
-        self.best.is_none_or(|best| bound < best).then_some(bound)
+        let bound = Bid::new(self.ask.fewest, node.base + self.share(node.rates), node.cell);
+        (bound < self.best).then_some(bound)
     }
 
     /// Looks into a node of this promise.
@@ -192,12 +188,12 @@ impl Search<'_> {
         // What is left of the node are the other halves on the way down to that cell. The better the best so far, the less
         // there is to see: the largest come first.
         while let Some(left) = self.tree.nodes.get(2 * at) {
-            let is_left = left.cell == bound.cell;
+            let is_left = left.cell == bound.cell();
             let (with, without) = (2 * at + usize::from(!is_left), 2 * at + usize::from(is_left));
             if let Some(bound) = self.promise(&self.tree.nodes[without]) {
                 self.visit(without, bound);
             }
-            if self.best.is_some_and(|best| best <= bound) {
+            if self.best <= bound {
                 return;
             }
             at = with;
@@ -209,26 +205,20 @@ impl Search<'_> {
         if node.next_cell == NOBODY.cell {
             return true;
         }
-        self.try_cell(Bid {
-            siblings_on_cell: self.ask.fewest,
-            load: node.next_base + self.share(node.rates),
-            cell: node.next_cell,
-        })
+        let load = node.next_base + self.share(node.rates);
+        self.try_cell(Bid::new(self.ask.fewest, load, node.next_cell))
     }
 
     /// Has the least full cell of a node bid; answers whether nothing else in the node can be better.
     fn try_cell(&mut self, bound: Bid) -> bool {
-        let cell = &self.cells[bound.cell as usize];
+        let cell = &self.cells[bound.cell() as usize];
         if !fits(cell.free, self.ask.wanted) {
             self.misses += 1;
             return false;
         }
-        let bid = Bid {
-            siblings_on_cell: self.ask.siblings_on(bound.cell),
-            load: cell.base(self.tree.measure) + self.share(cell.rates),
-            cell: bound.cell,
-        };
-        self.best = Some(self.best.map_or(bid, |best| best.min(bid)));
+        let load = cell.base(self.tree.measure) + self.share(cell.rates);
+        let bid = Bid::new(self.ask.siblings_on(bound.cell()), load, bound.cell());
+        self.best = self.best.min(bid);
         bid == bound
     }
 }

@@ -83,8 +83,7 @@ impl Round {
             return outcome;
         }
         let placed = plan(board, field.states, work).await;
-        let reasons = placed.failed.iter().zip(&placed.unplaced);
-        for (at, ((work, reason), why)) in (1..).zip(reasons) {
+        for (at, (work, reason, why)) in (1..).zip(placed.failed()) {
             let limited = why.cause == Cause::InFlightLimit;
             outcome.in_flight |= limited;
             fail(board, field.whole && !limited, work, reason, &mut outcome);
@@ -93,8 +92,8 @@ impl Round {
             }
         }
         let mut by_cell: BTreeMap<CellId, Vec<Start>> = BTreeMap::new();
-        for (cell_id, work) in placed.assigned {
-            by_cell.entry(cell_id).or_default().push(start_of(&work));
+        for (cell_id, work) in placed.assigned() {
+            by_cell.entry(cell_id.clone()).or_default().push(start_of(work));
         }
         self.hand_over(board, &field.cells, by_cell, &mut outcome).await;
         outcome

@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Limits, Needs, Placed, Work, cell, held, naive};
-use crate::auction::place;
+use super::{Limits, Needs, Placed, Work, cell, held, naive, place_within};
 use crate::board::{CellState, LrpKey, Resources};
 
 /// So that few of them are different, and ties are many.
@@ -123,7 +122,7 @@ proptest! {
         limits in arb_limits(),
     ) {
         let want = by_the_rules(&cells, &work, limits);
-        let mut placed = place(cells, work, limits);
+        let mut placed = place_within(cells, work, limits);
         for (_, text) in &mut placed.failed {
             let known = ["found no compatible cells: ", "insufficient resources: ", "waiting to start instance: "];
             prop_assert!(known.iter().any(|head| text.starts_with(head)), "{}", text);
@@ -142,6 +141,6 @@ proptest! {
         }),
         limits in arb_limits(),
     ) {
-        prop_assert_eq!(place(cells, work, limits), place(other_cells, other_work, limits));
+        prop_assert_eq!(place_within(cells, work, limits), place_within(other_cells, other_work, limits));
     }
 }

@@ -71,6 +71,6 @@ fn in_slices_the_same_is_placed() {
             steps += 1;
         }
         assert_eq!(steps, 1000_usize.div_ceil(slice));
-        assert_eq!(auction.finish(), whole);
+        assert_eq!(Placed::from(auction.finish()), whole);
     }
 }

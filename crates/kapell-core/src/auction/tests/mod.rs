@@ -3,8 +3,29 @@ mod large;
 mod naive;
 mod reasons;
 
-use super::{Cause, Limits, Needs, Placed, Work};
-use crate::board::{CellState, Held, LrpKey, Resources};
+use std::sync::Arc;
+
+use super::{Cause, Limits, Needs, Unplaced, Work};
+use crate::board::{CellId, CellState, Held, LrpKey, Resources};
+
+/// What became of a batch, written out.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Placed {
+    assigned: Vec<(CellId, Work)>,
+    failed: Vec<(Work, Arc<str>)>,
+    unplaced: Vec<Unplaced>,
+}
+
+impl From<super::Placed> for Placed {
+    fn from(placed: super::Placed) -> Self {
+        let own = |(cell, work): (&CellId, &Work)| (cell.clone(), work.clone());
+        Self {
+            assigned: placed.assigned().map(own).collect(),
+            failed: placed.failed().map(|(work, why, _)| (work.clone(), Arc::clone(why))).collect(),
+            unplaced: placed.failed().map(|(_, _, why)| why).collect(),
+        }
+    }
+}
 
 fn cell(id: &str, zone: &str) -> CellState {
     let all = Resources { memory_mb: 1000, disk_mb: 1000, containers: 100 };
@@ -47,7 +68,11 @@ fn held(guid: &str, index: u32) -> Held<LrpKey> {
 }
 
 fn place(cells: Vec<CellState>, work: Vec<Work>) -> Placed {
-    super::place(cells, work, Limits::default())
+    place_within(cells, work, Limits::default())
+}
+
+fn place_within(cells: Vec<CellState>, work: Vec<Work>, limits: Limits) -> Placed {
+    super::place(cells, work, limits).into()
 }
 
 fn where_to(placed: &Placed) -> Vec<&str> {

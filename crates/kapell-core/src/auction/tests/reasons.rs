@@ -92,7 +92,7 @@ fn a_reason_that_is_too_long_is_cut_and_says_so() {
 }
 
 fn limited(cells: Vec<CellState>, work: Vec<Work>, most: u32) -> Placed {
-    crate::auction::place(cells, work, Limits { in_flight_starts: Some(most) })
+    place_within(cells, work, Limits { in_flight_starts: Some(most) })
 }
 
 #[test]

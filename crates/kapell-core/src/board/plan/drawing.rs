@@ -87,7 +87,7 @@ impl Drawing {
         if !auction.step(most_units)
             && let Some(auction) = self.auction.take()
         {
-            self.gather(auction.finish());
+            self.gather(&auction.finish());
         }
         true
     }
@@ -160,15 +160,15 @@ impl Drawing {
         self.auction = Some(Auction::new(states, round, Limits { in_flight_starts: None }));
     }
 
-    fn gather(&mut self, placed: Placed) {
-        let Placed { assigned, failed, unplaced: _ } = placed;
-        for (cell_id, unit) in assigned {
-            if let Some(number) = self.numbers.get(&cell_id) {
-                self.reserve(*number, &unit);
+    fn gather(&mut self, placed: &Placed) {
+        for (cell_id, unit) in placed.assigned() {
+            if let Some(number) = self.numbers.get(cell_id) {
+                self.reserve(*number, unit);
             }
-            self.done.push((Name::of(&unit), Ok(cell_id)));
+            self.done.push((Name::of(unit), Ok(cell_id.clone())));
         }
-        self.done.extend(failed.into_iter().map(|(unit, why)| (Name::of(&unit), Err(why))));
+        self.done
+            .extend(placed.failed().map(|(unit, why, _)| (Name::of(unit), Err(Arc::clone(why)))));
     }
 
     /// Has a cell stand as it does once it was given a unit.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
+use kapell_backend::heap;
 use kapell_core::auction::{Limits, Needs, Work, place};
 use kapell_core::board::{CellState, LrpKey, Resources};
 use kapell_sim::figure::figure;
@@ -65,8 +66,8 @@ fn once((lrps, count): (u32, u32)) -> anyhow::Result<Round> {
     let watch = Stopwatch::start();
     let placed = place(cells, work, Limits::default());
     let took = watch.used();
-    ensure!(placed.failed.is_empty(), "{} were not placed", placed.failed.len());
-    for (cell, unit) in &placed.assigned {
+    ensure!(placed.failed().len() == 0, "{} were not placed", placed.failed().len());
+    for (cell, unit) in placed.assigned() {
         let (instances, memory) = &mut used[numbers[cell]];
         *instances += 1;
         *memory += unit.memory_mb();
@@ -86,7 +87,8 @@ fn once((lrps, count): (u32, u32)) -> anyhow::Result<Round> {
 
 /// What a batch costs that is ten times as large. Small ones are measured ten at a time: the system counts in steps
 /// of about what one of them takes. Before either, one is not measured: what memory costs that a process has never
-/// used before is no part of the auction, and the small ones would pay it once in ten times only.
+/// used before is no part of the auction, and the small ones would pay it once in ten times only. For the same reason
+/// what is freed is kept: of the large ones the heap would give it back, and of the small ones not.
 fn ratio(plan: Plan) -> anyhow::Result<f64> {
     let mean = |size, rounds: u32| {
         once(size)?;
@@ -97,6 +99,7 @@ fn ratio(plan: Plan) -> anyhow::Result<f64> {
 }
 
 pub(crate) fn measure(plan: Plan) -> anyhow::Result<()> {
+    heap::keep();
     let name = |(lrps, cells): (u32, u32)| {
         format!("auction: {} LRPs on {} cells", thousands(lrps), thousands(cells))
     };
