@@ -70,7 +70,7 @@ fn definition() -> Value {
             ("name", text()), ("default", text()), ("options", list(&text())),
             ("changeable", json!({ "type": "boolean", "default": true })), ("about", text()),
         ]),
-        "JobHistory": strict(0, &[("succeeded", count()), ("failed", count()), ("max_age", of("Length"))]),
+        "JobHistory": strict(0, &[("succeeded", count()), ("failed", count()), ("skipped", count()), ("max_age", of("Length"))]),
     })
 }
 
