@@ -9,9 +9,17 @@ use tokio::sync::Mutex;
 
 use super::handle::{Board, Declined};
 
-/// Jobs whose changes were asked for and are not known to be decided, and which jobs they would kick off. Whoever looks for a
-/// circle holds it until its own change is committed.
-pub(super) type Pending = Mutex<BTreeMap<JobId, Vec<JobId>>>;
+/// Jobs whose changes were asked for and are not known to be decided. Whoever looks for a circle holds it until its own
+/// change is committed.
+pub(super) type Pending = Mutex<BTreeMap<JobId, Change>>;
+
+/// A change that may come.
+#[derive(Debug)]
+pub(super) struct Change {
+    /// The revision that it would replace: what changes a job later is decided later, so another one tells that this was.
+    replaces: Option<u64>,
+    kicked: Vec<JobId>,
+}
 
 /// The job that a request changes so that it kicks off others, and those.
 pub(super) fn kicking(request: &Request) -> Option<(JobId, Vec<JobId>)> {
@@ -31,20 +39,20 @@ impl Board {
         request: Request,
     ) -> Result<Reply, Declined> {
         let mut pending = self.pending_kicks().lock().await;
-        pending.retain(|job, kicked| self.kicks_of(job) != *kicked);
+        pending.retain(|job, change| self.revision_of(job) == change.replaces);
         let may_kick = |of: &JobId| {
             if *of == job {
                 return kicked.clone();
             }
             let mut all = self.kicks_of(of);
-            all.extend(pending.get(of).into_iter().flatten().cloned());
+            all.extend(pending.get(of).into_iter().flat_map(|change| change.kicked.clone()));
             all
         };
         if let Some(circle) = cycles::cycle(&job, may_kick) {
             return Err(Refusal::Invalid { problems: vec![cycles::tell(&circle)] }.into());
         }
         // Whoever asks may leave before the answer.
-        pending.insert(job.clone(), kicked);
+        pending.insert(job.clone(), Change { replaces: self.revision_of(&job), kicked });
         let answer = self.ask_at_once(request).await;
         match &answer {
             Ok(_) | Err(Declined::Refused(_) | Declined::Busy | Declined::ReadOnly(_)) => {
@@ -53,6 +61,10 @@ impl Board {
             Err(Declined::Unsettled(_) | Declined::NotLeading) => {}
         }
         answer
+    }
+
+    fn revision_of(&self, job: &JobId) -> Option<u64> {
+        self.look(job.as_str(), |records| records.jobs.get(job).map(|job| job.revision))
     }
 
     fn kicks_of(&self, job: &JobId) -> Vec<JobId> {

@@ -293,16 +293,16 @@ fn log(it: &Orchestrator, notes: &[Note]) {
                 tracing::info!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why, "a run has changed");
             }
             Noted::Constraint { name, met: false, message } => {
-                tracing::warn!(%run_id, job_id, scheduled_at, state, attempt, name, message, "a constraint is violated");
+                tracing::warn!(%run_id, job_id, scheduled_at, state, attempt, constraint = name, said = message, "a constraint is violated");
             }
             Noted::ConstraintError { name, message } => {
-                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, name, message, "a constraint could not be checked");
+                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, constraint = name, said = message, "a constraint could not be checked");
             }
             Noted::Action { name, ok: true, message } => {
-                tracing::info!(%run_id, job_id, scheduled_at, state, attempt, name, message, "an action was taken");
+                tracing::info!(%run_id, job_id, scheduled_at, state, attempt, action = name, said = message, "an action was taken");
             }
             Noted::Action { name, ok: false, message } => {
-                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, name, message, "an action failed");
+                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, action = name, said = message, "an action failed");
             }
             Noted::Constraint { met: true, .. }
             | Noted::Revision { .. }
