@@ -21,7 +21,9 @@ fn figure(world: &mut World, action: u128, metric: &str, kind: MetricKind, value
 
 fn shown(jobs: &[&Job]) -> BTreeMap<String, f64> {
     let mut figures = Figures::default();
-    jobs.iter().for_each(|job| figures.add(job));
+    for job in jobs {
+        figures.add(job);
+    }
     figures.values()
 }
 

@@ -240,7 +240,9 @@ async fn what_must_outlive_the_host_is_kept_until_it_was_taken() {
     before.worker.shutdown().await;
     let next = post(Pace::default());
     next.outbox.messages.lock().unwrap().extend(kept.iter().map(|it| (it.id, it.clone())));
-    kept.into_iter().for_each(|message| next.handler.resume(message));
+    for message in kept {
+        next.handler.resume(message);
+    }
     // Its run begins its actions anew.
     next.handler.entrust(lasting(7)).await.unwrap();
     eventually("it is not kept any more", secs(5), async || {
