@@ -55,6 +55,7 @@ pub fn replacement(key: &[u8], (shard, shards): (u16, u16)) -> Option<Record> {
         | RecordKey::Domain(_)
         | RecordKey::Job(_)
         | RecordKey::Definition(..)
-        | RecordKey::Run(_) => None,
+        | RecordKey::Run(_)
+        | RecordKey::Message(..) => None,
     }
 }

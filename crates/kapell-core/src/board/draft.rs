@@ -99,7 +99,8 @@ impl<'a> Draft<'a> {
                     | Record::Domain(_)
                     | Record::Job(_)
                     | Record::Definition(_)
-                    | Record::Run(_),
+                    | Record::Run(_)
+                    | Record::Message(_),
                 )
                 | None => {
                     found.remove(&key.index);
@@ -142,7 +143,8 @@ impl<'a> Draft<'a> {
                 | Record::Domain(_)
                 | Record::Job(_)
                 | Record::Definition(_)
-                | Record::Run(_),
+                | Record::Run(_)
+                | Record::Message(_),
             )
             | None => false,
         };

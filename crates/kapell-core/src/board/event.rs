@@ -73,7 +73,8 @@ impl Crash {
             | Record::Domain(_)
             | Record::Job(_)
             | Record::Definition(_)
-            | Record::Run(_) => None,
+            | Record::Run(_)
+            | Record::Message(_) => None,
         }
     }
 }
@@ -85,8 +86,9 @@ impl Event {
     pub fn of(before: Option<Record>, after: Option<Record>) -> Option<Self> {
         let (before, after) = (before.filter(is_visible), after.filter(is_visible));
         let changed = |before: Option<Record>, after: Option<Record>| match (before, after) {
-            // With a definition, its job changes.
-            (None, None | Some(Record::Definition(_))) | (Some(Record::Definition(_)), _) => None,
+            // With a definition, its job changes; messages are those of their sender.
+            (None, None | Some(Record::Definition(_) | Record::Message(_)))
+            | (Some(Record::Definition(_) | Record::Message(_)), _) => None,
             // What the board notes for itself is nobody's news.
             (Some(Record::Desired(one)), Some(Record::Desired(other)))
                 if one.version == other.version && one.incarnation == other.incarnation =>
@@ -176,6 +178,6 @@ fn is_visible(record: &Record) -> bool {
         | Record::Domain(_)
         | Record::Job(_)
         | Record::Run(_) => true,
-        Record::Definition(_) => false,
+        Record::Definition(_) | Record::Message(_) => false,
     }
 }

@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::ids::JobId;
 use super::job_index::{Outcome, Uses, ended};
 use super::record::{Record, RecordKey};
-use crate::job::{Job, JobDefinition};
+use crate::job::{ActionId, Job, JobDefinition};
 use crate::run::{Run, RunId};
 use crate::seams::Timestamp;
 
@@ -41,6 +41,26 @@ impl Draft<'_> {
             }
         }
         found
+    }
+
+    /// How many messages of a job wait to be sent.
+    pub(crate) fn count_messages(&self, job: &JobId) -> usize {
+        let ends = [ActionId(0), ActionId(u128::MAX)].map(|id| (job.clone(), id));
+        let [first, last] = ends;
+        let mut ids: BTreeSet<ActionId> =
+            self.base.messages.range(first..=last).map(|((_, id), _)| *id).collect();
+        let at = |id| RecordKey::Message(job.clone(), ActionId(id));
+        for changes in [self.group, &self.own] {
+            for (key, to) in changes.range(at(0)..=at(u128::MAX)) {
+                let RecordKey::Message(_, id) = key else { continue };
+                if to.is_some() {
+                    ids.insert(*id)
+                } else {
+                    ids.remove(id)
+                };
+            }
+        }
+        ids.len()
     }
 
     /// What runs of a job become, and what they are by what is committed.
@@ -147,6 +167,7 @@ fn as_run(record: Option<&Record>) -> Option<&Run> {
         | Record::Task(_)
         | Record::Domain(_)
         | Record::Job(_)
-        | Record::Definition(_) => None,
+        | Record::Definition(_)
+        | Record::Message(_) => None,
     }
 }

@@ -27,6 +27,7 @@ pub(super) struct OfJob {
     /// Ended runs, the first to end first.
     pub(super) succeeded: BTreeSet<(Timestamp, RunId)>,
     pub(super) failed: BTreeSet<(Timestamp, RunId)>,
+    pub(super) skipped: BTreeSet<(Timestamp, RunId)>,
 }
 
 /// How many active runs go by a revision.
@@ -42,12 +43,17 @@ pub(super) struct Uses {
 pub(crate) enum Outcome {
     Succeeded,
     Failed,
+    /// It ended well without having done anything.
+    Skipped,
 }
 
 impl Outcome {
+    pub(crate) const ALL: [Self; 3] = [Self::Succeeded, Self::Failed, Self::Skipped];
+
     /// Of a run that has ended.
     pub(crate) const fn of(run: &Run) -> Option<Self> {
         match run.state.ending() {
+            Some(Ending::Completed) if run.skipped => Some(Self::Skipped),
             Some(Ending::Completed) => Some(Self::Succeeded),
             Some(Ending::Failed | Ending::Cancelled | Ending::Orphaned) => Some(Self::Failed),
             None => None,
@@ -65,6 +71,7 @@ impl OfJob {
         match outcome {
             Outcome::Succeeded => &self.succeeded,
             Outcome::Failed => &self.failed,
+            Outcome::Skipped => &self.skipped,
         }
     }
 
@@ -77,6 +84,7 @@ impl OfJob {
         let set = match outcome {
             Outcome::Succeeded => &mut self.succeeded,
             Outcome::Failed => &mut self.failed,
+            Outcome::Skipped => &mut self.skipped,
         };
         if is {
             set.insert(ended(run));

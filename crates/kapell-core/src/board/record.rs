@@ -10,7 +10,8 @@ use super::domain::Freshness;
 use super::ids::{Domain, JobId, Names, ProcessGuid, TaskGuid};
 use super::row::Row;
 use super::task::Task;
-use crate::job::{Definition, Job, JobDefinition};
+use crate::constraint::Outgoing;
+use crate::job::{ActionId, Definition, Job, JobDefinition};
 use crate::run::{Run, RunId};
 
 /// The format of all records that are objects with names for their fields.
@@ -34,6 +35,8 @@ pub enum RecordKey {
     /// What a job is by one of its revisions.
     Definition(JobId, u64),
     Run(RunId),
+    /// A message of a run of a job.
+    Message(JobId, ActionId),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +49,7 @@ pub enum Record {
     Job(Box<Job>),
     Definition(Definition),
     Run(Box<Run>),
+    Message(Box<Outgoing>),
 }
 
 /// Why bytes of a store are no record.
@@ -80,6 +84,7 @@ const DOMAIN: u8 = b'o';
 const JOB: u8 = b'j';
 const DEFINITION: u8 = b'v';
 const RUN: u8 = b'r';
+const MESSAGE: u8 = b'm';
 
 impl RecordKey {
     /// Kind, then names; an index is big-endian, so that instances lie in order. Of a run, the name of its job is said once.
@@ -100,6 +105,9 @@ impl RecordKey {
                 [&[DEFINITION], job.as_str().as_bytes(), &[0], &revision.to_be_bytes()].concat()
             }
             Self::Run(run) => [&[RUN], run.job().as_bytes(), &[0], run.rest().as_bytes()].concat(),
+            Self::Message(job, id) => {
+                [&[MESSAGE], job.as_str().as_bytes(), &[0], &id.0.to_be_bytes()].concat()
+            }
         }
     }
 
@@ -118,6 +126,7 @@ impl RecordKey {
                 revised(rest).map(|(job, revision)| Self::Definition(job.into(), revision))
             }
             RUN => run_at(rest).map(Self::Run),
+            MESSAGE => message_at(rest).map(|(job, id)| Self::Message(job.into(), id)),
             _ => None,
         }
     }
@@ -129,7 +138,7 @@ impl RecordKey {
             Self::Instance(key) | Self::Evacuating(key) => key.process_guid.as_str(),
             Self::Task(guid) => guid.as_str(),
             Self::Domain(domain) => domain.as_str(),
-            Self::Job(job) | Self::Definition(job, _) => job.as_str(),
+            Self::Job(job) | Self::Definition(job, _) | Self::Message(job, _) => job.as_str(),
             Self::Run(run) => run.job(),
         }
     }
@@ -148,6 +157,7 @@ impl Record {
                 RecordKey::Definition(of.definition.job_id.clone(), of.revision)
             }
             Self::Run(run) => RecordKey::Run(run.run_id.clone()),
+            Self::Message(message) => RecordKey::Message(message.job_id.clone(), message.id),
         }
     }
 
@@ -161,6 +171,7 @@ impl Record {
             Self::Job(job) => job.job_id.as_str(),
             Self::Definition(of) => of.definition.job_id.as_str(),
             Self::Run(run) => run.run_id.job(),
+            Self::Message(message) => message.job_id.as_str(),
         }
     }
 
@@ -178,6 +189,7 @@ impl Record {
             // Its revision is in its key.
             Self::Definition(of) => bytes(DEFINITION, OBJECT, of.definition.as_ref()),
             Self::Run(run) => bytes(RUN, OBJECT, run),
+            Self::Message(message) => bytes(MESSAGE, OBJECT, message),
         }
     }
 
@@ -213,6 +225,7 @@ impl Record {
                 })
             }
             (RUN, OBJECT) => Self::Run(parse(body)?),
+            (MESSAGE, OBJECT) => Self::Message(parse(body)?),
             (kind, version) => return Err(unknown(key, kind, version)),
         };
         if record.key().encode() != key {
@@ -244,6 +257,9 @@ impl Record {
             }
             Self::Definition(_) => {}
             Self::Run(run) => run.domain = names.share(run.domain.as_str()).into(),
+            Self::Message(message) => {
+                message.domain = names.share(message.domain.as_str()).into();
+            }
         }
         self
     }
@@ -252,7 +268,7 @@ impl Record {
 fn unknown(key: &[u8], kind: u8, version: u8) -> Corrupt {
     let newest = match kind {
         INSTANCE | EVACUATING => Some(ROW_THAT_SAYS_MORE),
-        DESIRED | TASK | DOMAIN | JOB | DEFINITION | RUN => Some(OBJECT),
+        DESIRED | TASK | DOMAIN | JOB | DEFINITION | RUN | MESSAGE => Some(OBJECT),
         _ => None,
     };
     let in_place = key.first() == Some(&kind);
@@ -269,7 +285,11 @@ fn whole(record: Record) -> Result<Record, Corrupt> {
         Record::Actual(lrp) => lrp.is_consistent(),
         Record::Task(task) => task.is_consistent(),
         Record::Run(run) => run.is_consistent(),
-        Record::Desired(_) | Record::Domain(_) | Record::Job(_) | Record::Definition(_) => true,
+        Record::Desired(_)
+        | Record::Domain(_)
+        | Record::Job(_)
+        | Record::Definition(_)
+        | Record::Message(_) => true,
     };
     if is_whole { Ok(record) } else { Err(Corrupt::Inconsistent) }
 }
@@ -289,6 +309,14 @@ fn revised(key: &[u8]) -> Option<(&str, u64)> {
     let (zero, name) = rest.split_last()?;
     let name = std::str::from_utf8(name).ok().filter(|_| *zero == 0)?;
     Some((name, u64::from_be_bytes(*revision)))
+}
+
+/// The name of a job, a zero and the id of a message.
+fn message_at(key: &[u8]) -> Option<(&str, ActionId)> {
+    let (rest, id) = key.split_last_chunk::<16>()?;
+    let (zero, name) = rest.split_last()?;
+    let name = std::str::from_utf8(name).ok().filter(|_| *zero == 0)?;
+    Some((name, ActionId(u128::from_be_bytes(*id))))
 }
 
 /// The name of a job, a zero and what the id of a run says behind it.

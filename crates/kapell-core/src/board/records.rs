@@ -14,7 +14,8 @@ use super::leaving::Leaving;
 use super::record::{Record, RecordKey};
 use super::settings::Settings;
 use super::task::{Task, TaskState};
-use crate::job::{Definition, Job, JobDefinition};
+use crate::constraint::Outgoing;
+use crate::job::{ActionId, Definition, Job, JobDefinition};
 use crate::run::{Run, RunId};
 use crate::seams::Timestamp;
 
@@ -59,6 +60,8 @@ pub struct Records {
     pub definitions: Table<(JobId, u64), Arc<JobDefinition>>,
     /// Those of a job lie together, the oldest moment first.
     pub runs: Table<RunId, Box<Run>>,
+    /// Those that wait to be sent.
+    pub messages: Table<(JobId, ActionId), Box<Outgoing>>,
     pub(super) index: Index,
     /// Processes of which it is not known any more what is desired.
     /// What is not wanted of processes of which some were given up. Of most processes none are.
@@ -77,6 +80,7 @@ pub struct Gathering {
     jobs: Vec<(JobId, Job)>,
     definitions: Vec<((JobId, u64), Arc<JobDefinition>)>,
     runs: Vec<(RunId, Box<Run>)>,
+    messages: Vec<((JobId, ActionId), Box<Outgoing>)>,
 }
 
 impl Gathering {
@@ -92,6 +96,9 @@ impl Gathering {
                 self.definitions.push(((definition.job_id.clone(), revision), definition));
             }
             Record::Run(run) => self.runs.push((run.run_id.clone(), run)),
+            Record::Message(message) => {
+                self.messages.push(((message.job_id.clone(), message.id), message));
+            }
         }
     }
 
@@ -105,6 +112,7 @@ impl Gathering {
             jobs: Table(self.jobs.into_iter().collect()),
             definitions: Table(self.definitions.into_iter().collect()),
             runs: Table(self.runs.into_iter().collect()),
+            messages: Table(self.messages.into_iter().collect()),
             index: Index::default(),
             leaving: BTreeMap::new(),
         };
@@ -174,6 +182,9 @@ impl Records {
                 })
             }
             RecordKey::Run(run) => self.runs.get(run).cloned().map(Record::Run),
+            RecordKey::Message(job, id) => {
+                self.messages.get(&(job.clone(), *id)).cloned().map(Record::Message)
+            }
         }
     }
 }
@@ -321,6 +332,10 @@ impl Records {
                 self.put_definition(definition).map(Record::Definition)
             }
             Some(Record::Run(run)) => self.put_run(run).map(Record::Run),
+            Some(Record::Message(message)) => {
+                let key = (message.job_id.clone(), message.id);
+                self.messages.0.insert(key, message).map(Record::Message)
+            }
         }
     }
 
@@ -368,7 +383,8 @@ impl Records {
             | RecordKey::Domain(_)
             | RecordKey::Job(_)
             | RecordKey::Definition(..)
-            | RecordKey::Run(_) => return,
+            | RecordKey::Run(_)
+            | RecordKey::Message(..) => return,
         };
         let Some(leaving) = self.leaving.get_mut(&key.process_guid) else { return };
         let table = if evacuating { &self.evacuating } else { &self.instances };
@@ -433,6 +449,9 @@ impl Records {
                 self.remove_definition(job, *revision).map(Record::Definition)
             }
             RecordKey::Run(run) => self.remove_run(run).map(Record::Run),
+            RecordKey::Message(job, id) => {
+                self.messages.0.remove(&(job.clone(), *id)).map(Record::Message)
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ pub fn slewed(last: Reading, now: Moment, wall: Timestamp) -> Reading {
 /// has happened just now, and what follows from it comes as long after it as it would have.
 pub fn settle_in(record: &mut Record, now: Timestamp) {
     match record {
-        Record::Desired(_) | Record::Definition(_) => {}
+        Record::Desired(_) | Record::Definition(_) | Record::Message(_) => {}
         Record::Actual(lrp) => {
             let ahead = lrp.since.since(now);
             lrp.since = lrp.since.min(now);
@@ -69,6 +69,9 @@ pub fn settle_in(record: &mut Record, now: Timestamp) {
         Record::Job(job) => {
             job.created_at = job.created_at.min(now);
             job.updated_at = job.updated_at.min(now);
+            for revised in &mut job.revised {
+                revised.at = revised.at.min(now);
+            }
         }
         Record::Run(run) => {
             run.created_at = run.created_at.min(now);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::seams::Timestamp;
+
 /// The wait after the first call that failed; each further one is twice as long, up to the longest.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
@@ -71,10 +73,25 @@ fn backoff(attempt: u32, drawn: u64) -> Duration {
     Duration::from_millis(half + drawn % half.saturating_add(1).max(1))
 }
 
-/// `120`, as a header says it. A date is not understood, and so is not waited for.
-pub fn retry_after(header: &str) -> Option<Duration> {
+/// The three forms that a date of HTTP may have, the usual one first.
+const DATES: [&str; 3] =
+    ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+
+/// How long to wait by `Retry-After`: `120` seconds, or until a date. What is neither is not waited for.
+pub fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
     let header = header.trim();
     let digits =
         !header.is_empty() && header.len() <= 9 && header.bytes().all(|b| b.is_ascii_digit());
-    digits.then(|| header.parse().ok().map(Duration::from_secs)).flatten()
+    if digits {
+        return header.parse().ok().map(Duration::from_secs);
+    }
+    http_date(header).map(|at| at.since(now))
+}
+
+/// A date as headers say it.
+pub fn http_date(text: &str) -> Option<Timestamp> {
+    let read = |form: &&str| jiff::fmt::strtime::parse(form, text).ok()?.to_datetime().ok();
+    let civil = DATES.iter().find_map(read)?;
+    let at = jiff::tz::TimeZone::UTC.to_timestamp(civil).ok()?;
+    Some(Timestamp(at.as_millisecond()))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::fault::Faults;
@@ -94,7 +95,8 @@ pub(super) enum Value {
 }
 
 /// What a header says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Header {
     Text(String),
     Secret(SecretName),

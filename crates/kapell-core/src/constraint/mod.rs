@@ -13,6 +13,7 @@ mod fields;
 mod judge;
 mod kind;
 pub mod lines;
+pub mod outgoing;
 mod read;
 mod rule;
 mod schema;
@@ -29,6 +30,7 @@ pub use action::{ActionSpec, Deed, Level, MetricKind, Notify};
 pub use combine::{Done, Outcome, Step, checked, combine, conclude, steps};
 pub use fault::Fault;
 pub use judge::{Finding, JobState, PastRun};
+pub use outgoing::{Method, Outgoing};
 pub use read::{Constraints, faults, kicks, read};
 pub use rule::{
     Header, Health, OnError, OtherJob, OtherQuestion, Phase, Place, PreviousSuccess, Room, Rule,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::Verdict;
@@ -9,6 +10,7 @@ use super::action::{ActionSpec, Deed};
 pub use super::fields::Header;
 use super::fields::{Value, Values};
 use super::judge::{self, Finding};
+use super::outgoing::Method;
 use super::window::Window;
 use crate::board::{JobId, SecretName};
 use crate::job::Length;
@@ -75,7 +77,7 @@ pub enum Rule {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
     pub place: Place,
-    pub method: &'static str,
+    pub method: Method,
     pub headers: Vec<(String, Header)>,
     /// What is said, with templates; without it, what is known of the run.
     pub body: Option<Json>,
@@ -86,7 +88,8 @@ pub struct Target {
     pub max_attempts: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Place {
     Url(String),
     /// The URL itself is a secret.
@@ -150,10 +153,10 @@ impl Target {
             _ => None,
         };
         let method = match values.text("method").as_deref() {
-            Some("get") => "GET",
-            Some("head") => "HEAD",
-            Some("put") => "PUT",
-            _ => "POST",
+            Some("get") => Method::Get,
+            Some("head") => Method::Head,
+            Some("put") => Method::Put,
+            _ => Method::Post,
         };
         let max_attempts = values.count("max_attempts").unwrap_or(max_attempts);
         Self {
@@ -218,7 +221,9 @@ impl Rule {
                     _ => Vec::new(),
                 };
                 let mut target = Target::of(values, timeout, 1);
-                target.method = if target.method == "HEAD" { "HEAD" } else { "GET" };
+                if target.method != Method::Head {
+                    target.method = Method::Get;
+                }
                 Some(Self::HttpHealthCheck(Health { target, statuses }))
             }
             "resource_available" => Some(Self::ResourceAvailable(Room {

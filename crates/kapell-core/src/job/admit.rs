@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition::{Group, JobDefinition, Overlap};
-use crate::board::{GroupName, JobId};
+use crate::board::{Domain, GroupName, JobId};
 use crate::run::{RunId, StopKind};
 use crate::seams::Timestamp;
 
 /// What a job says about runs at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
+    pub domain: Domain,
     pub overlap: Overlap,
     pub max_concurrent_runs: u32,
     pub group: Option<Group>,
@@ -22,10 +23,16 @@ pub struct Terms {
 impl Terms {
     pub fn of(definition: &JobDefinition) -> Self {
         Self {
+            domain: definition.domain.clone(),
             overlap: definition.overlap,
             max_concurrent_runs: definition.max_concurrent_runs,
             group: definition.group.clone(),
         }
+    }
+
+    /// The group in which it takes turns.
+    fn turns(&self) -> Option<GroupKey> {
+        self.group.as_ref().map(|group| (self.domain.clone(), group.name.clone()))
     }
 
     /// Without it, as many as like.
@@ -69,6 +76,9 @@ pub enum Decision {
         why: String,
     },
 }
+
+/// A group is one of its domain: what others call theirs is another.
+type GroupKey = (Domain, GroupName);
 
 /// Who waits: the earliest due first.
 type Turn = (Timestamp, RunId);
@@ -117,16 +127,16 @@ impl JobPlaces {
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     jobs: BTreeMap<JobId, JobPlaces>,
-    groups: BTreeMap<GroupName, GroupPlaces>,
+    groups: BTreeMap<GroupKey, GroupPlaces>,
     /// The group in which a run holds its place, whatever its job says meanwhile.
-    held_in: BTreeMap<RunId, GroupName>,
+    held_in: BTreeMap<RunId, GroupKey>,
 }
 
 impl Places {
     /// A job is there, or has changed: who waits may go, and nobody loses a place.
     pub fn update(&mut self, job: &JobId, terms: Terms) -> Vec<Decision> {
         let former = self.leave_group(job);
-        let group = terms.group.clone();
+        let (group, limit) = (terms.turns(), terms.group.as_ref().map_or(1, |group| group.limit));
         match self.jobs.get_mut(job) {
             Some(places) => places.terms = terms,
             None => {
@@ -138,17 +148,11 @@ impl Places {
             }
         }
         if let Some(group) = &group {
-            self.groups
-                .entry(group.name.clone())
-                .or_default()
-                .limits
-                .insert(job.clone(), group.limit);
+            self.groups.entry(group.clone()).or_default().limits.insert(job.clone(), limit);
         }
         let mut decisions = self.settle(job);
         // Those of the others may go that it held back there.
-        if let Some(former) =
-            former.filter(|former| group.is_none_or(|group| group.name != *former))
-        {
+        if let Some(former) = former.filter(|former| group.is_none_or(|group| group != *former)) {
             decisions.extend(self.settle_group(&former));
         }
         decisions
@@ -173,12 +177,21 @@ impl Places {
     pub fn hold(&mut self, run: &RunId) {
         let Some(places) = self.jobs.get_mut(&run.job_id()) else { return };
         places.holders.insert(run.clone());
-        if let Some(group) = &places.terms.group {
-            self.held_in.insert(run.clone(), group.name.clone());
-            self.groups.entry(group.name.clone()).or_default().holders.insert(run.clone());
+        if let Some(group) = places.terms.turns() {
+            self.held_in.insert(run.clone(), group.clone());
+            self.groups.entry(group).or_default().holders.insert(run.clone());
         }
         let job = run.job_id();
         self.list(&job);
+    }
+
+    /// A run that holds a place was told to end, by this leader or the one before: its place is as good as free.
+    pub fn leaves(&mut self, run: &RunId) {
+        if let Some(places) = self.jobs.get_mut(&run.job_id())
+            && places.holders.contains(run)
+        {
+            places.stopping.insert(run.clone());
+        }
     }
 
     /// A run is due. Of the runs that had to go for it, and of itself, the answer says what becomes.
@@ -320,8 +333,8 @@ impl Places {
                 format!("run `{behind}` is under way, and at most {limit} of job `{job}` may be"),
             ));
         }
-        let group = places.terms.group.as_ref()?;
-        let (name, places) = (&group.name, self.groups.get(&group.name)?);
+        let group = places.terms.turns()?;
+        let (name, places) = (&group.1, self.groups.get(&group)?);
         let behind = places.holders.first()?;
         let limit = places.limit();
         Some(wait(
@@ -336,7 +349,7 @@ impl Places {
     /// Admits those of a job that may go.
     fn settle(&mut self, job: &JobId) -> Vec<Decision> {
         let Some(places) = self.jobs.get_mut(job) else { return Vec::new() };
-        if let Some(group) = places.terms.group.as_ref().map(|group| group.name.clone()) {
+        if let Some(group) = places.terms.turns() {
             self.list(job);
             return self.settle_group(&group);
         }
@@ -349,7 +362,7 @@ impl Places {
         decisions
     }
 
-    fn settle_group(&mut self, name: &GroupName) -> Vec<Decision> {
+    fn settle_group(&mut self, name: &GroupKey) -> Vec<Decision> {
         let mut decisions = Vec::new();
         while let Some(group) = self.groups.get_mut(name).filter(|group| !group.is_full()) {
             let Some((due_at, run)) = group.ready.pop_first() else { break };
@@ -373,12 +386,12 @@ impl Places {
     /// Tells the group of a job which of its runs could go, if one could.
     fn list(&mut self, job: &JobId) {
         let Some(places) = self.jobs.get_mut(job) else { return };
-        let Some(group) = &places.terms.group else { return };
+        let Some(group) = places.terms.turns() else { return };
         let first = places.waiting.first().filter(|_| !places.is_full()).cloned();
         if first == places.listed {
             return;
         }
-        let group = self.groups.entry(group.name.clone()).or_default();
+        let group = self.groups.entry(group).or_default();
         if let Some(former) = &places.listed {
             group.ready.remove(former);
         }
@@ -387,10 +400,10 @@ impl Places {
     }
 
     /// A job has no say in its group any more; the group, if there is one, is to be settled.
-    fn leave_group(&mut self, job: &JobId) -> Option<GroupName> {
+    fn leave_group(&mut self, job: &JobId) -> Option<GroupKey> {
         let places = self.jobs.get_mut(job)?;
         let listed = places.listed.take();
-        let name = places.terms.group.as_ref()?.name.clone();
+        let name = places.terms.turns()?;
         let group = self.groups.get_mut(&name)?;
         group.limits.remove(job);
         if let Some(listed) = listed {

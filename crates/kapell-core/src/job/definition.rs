@@ -304,13 +304,16 @@ pub struct History {
     pub succeeded: u32,
     #[serde(default = "fifty")]
     pub failed: u32,
+    /// Those that ended well without having done anything.
+    #[serde(default = "fifty")]
+    pub skipped: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<Length>,
 }
 
 impl Default for History {
     fn default() -> Self {
-        Self { succeeded: fifty(), failed: fifty(), max_age: None }
+        Self { succeeded: fifty(), failed: fifty(), skipped: fifty(), max_age: None }
     }
 }
 

@@ -207,7 +207,7 @@ pub fn of_run(run: &Run) -> Vec<Decision> {
         Trigger::Retry { of, who } => {
             (About::Due, format!("another try of `{of}`, asked for by {who}"))
         }
-        Trigger::Action { of } => (About::Action, format!("kicked off by run `{of}`")),
+        Trigger::Action { of, .. } => (About::Action, format!("kicked off by run `{of}`")),
     };
     let first = Decision { at: run.created_at, about: made.0, text: made.1 };
     let rest = run.timeline.iter().map(|entry| {

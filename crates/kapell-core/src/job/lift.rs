@@ -226,6 +226,15 @@ fn said(entry: &Json) -> Result<Vec<Said>, String> {
             }
             parts.get("config").ok_or_else(|| at("must have a `config`"))?
         }
+        None if body.is_null() => {
+            return match named {
+                Named::MaxConcurrentRuns | Named::CatchUp | Named::CatchUpWindow => {
+                    Err(at("must have a `config`"))
+                }
+                // That is told where constraints are read.
+                Named::MaxAllowedRunTime => Ok(Vec::new()),
+            };
+        }
         None => body,
     };
     let one = || match value.as_object() {
@@ -248,8 +257,11 @@ fn said(entry: &Json) -> Result<Vec<Said>, String> {
     .map_err(|text| at(&text))
 }
 
-/// `{name: {…}}` or `{name: name, config: …}`.
+/// `{name: {…}}`, `{name: name, config: …}` or the name alone.
 fn named(entry: &Json) -> Option<(Named, &str, &Json)> {
+    if let Some(name) = entry.as_str() {
+        return Some((Named::of(name)?, name, &Json::Null));
+    }
     let parts = entry.as_object()?;
     if let Some(name) = parts.get("name").and_then(Json::as_str) {
         return Some((Named::of(name)?, name, entry));

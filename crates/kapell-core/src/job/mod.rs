@@ -9,6 +9,7 @@ pub mod due;
 pub mod environment;
 pub mod explain;
 pub mod faults;
+pub mod figure;
 pub mod length;
 pub(crate) mod lift;
 pub mod params;
@@ -28,7 +29,8 @@ pub use definition::{
     Parameter, Payload, Retry, RetryOn, WorkflowPayload,
 };
 pub use environment::environment;
+pub use figure::Figure;
 pub use length::Length;
-pub use record::{Definition, Job, PassReason, Passed, Pause, PauseCause};
+pub use record::{ActionId, Definition, Job, PassReason, Passed, Pause, PauseCause, Revised};
 pub use request::{JobRequest, MOST_RUNS, NewRun, SchedulerNews};
 pub use task::TaskPayload;

@@ -1,16 +1,26 @@
 //! How far a job is.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::definition::JobDefinition;
+use super::figure::Figure;
 use crate::board::{Domain, JobId};
-use crate::run::RunId;
+use crate::run::{Run, RunId};
 use crate::seams::Timestamp;
 
 /// So many moments that came to nothing are remembered, the newest.
 pub const PASSED_KEPT: usize = 50;
+/// So many actions of runs are remembered that were counted, the newest.
+pub const TAKEN_KEPT: usize = 128;
+/// So many figures a job may have.
+pub const MOST_FIGURES: usize = 64;
+/// Of so many revisions it is known since when they count, the newest.
+pub const REVISED_KEPT: usize = 16;
 
 /// What is noted of a job besides its definition, which is a record of its own for each revision that some run needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +29,9 @@ pub struct Job {
     pub domain: Domain,
     /// Of the definition that counts; grows with every change of it.
     pub revision: u64,
+    /// Since when changes of it count, the latest last: what was due before goes by what it began with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revised: Vec<Revised>,
     /// Every moment up to this one was dealt with. A run says the same of its own moment, so this one is written only
     /// for moments that came to nothing and when such a run is forgotten.
     pub mark: Timestamp,
@@ -29,6 +42,12 @@ pub struct Job {
     /// So many moments are passed over, by `skipNextInstance`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skip_next: u32,
+    /// Actions that were counted here: one that is taken again after a crash is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<ActionId>,
+    /// By the action `metric` of its runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, Figure>,
     /// Deleted; it is there until its last run has ended.
     #[serde(default, skip_serializing_if = "is_false")]
     pub removed: bool,
@@ -54,6 +73,71 @@ impl Job {
         }
         let over = self.passed.len().saturating_sub(PASSED_KEPT);
         self.passed.drain(..over);
+    }
+
+    /// The same of what was planned: what an action had passed over is not passed over again.
+    pub(super) fn count_passed(&mut self, passed: Vec<Passed>) {
+        let skipped = passed.iter().filter(|passed| passed.why == PassReason::SkippedByAction);
+        let skipped = skipped.fold(0_u32, |sum, passed| sum.saturating_add(passed.count));
+        self.skip_next = self.skip_next.saturating_sub(skipped);
+        self.pass(passed);
+    }
+
+    /// Whether an action has not been counted yet; from now on it has.
+    pub(super) fn counts(&mut self, action: ActionId) -> bool {
+        if self.taken.contains(&action) {
+            return false;
+        }
+        self.taken.push(action);
+        let over = self.taken.len().saturating_sub(TAKEN_KEPT);
+        self.taken.drain(..over);
+        true
+    }
+
+    /// A change counts from now on.
+    pub(super) fn revise(&mut self, revision: u64, at: Timestamp) {
+        self.revision = revision;
+        self.revised.push(Revised { revision, at });
+        let over = self.revised.len().saturating_sub(REVISED_KEPT);
+        self.revised.drain(..over);
+    }
+
+    /// The revision that a run goes by whose time has come: the latest that counted then, and none before the one that it
+    /// was made by.
+    pub fn revision_of(&self, run: &Run) -> u64 {
+        let counted = self.revised.iter().rfind(|it| it.at <= run.due_at);
+        counted.map_or(run.revision, |it| it.revision.max(run.revision))
+    }
+}
+
+/// Since when a revision counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revised {
+    pub revision: u64,
+    pub at: Timestamp,
+}
+
+/// Names what one action did for one attempt of a run: the same whenever it is done again, after a crash too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActionId(pub u128);
+
+impl fmt::Display for ActionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl Serialize for ActionId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ActionId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let id = u128::from_str_radix(&text, 16).map(Self);
+        id.map_err(|_| D::Error::custom("the id of an action has 32 hexadecimal digits"))
     }
 }
 

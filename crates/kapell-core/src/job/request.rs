@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::definition::JobDefinition;
-use super::record::{Passed, PauseCause};
+use super::figure::Figure;
+use super::record::{ActionId, Passed, PauseCause};
 use crate::board::{JobId, TaskGuid};
+use crate::constraint::Outgoing;
 use crate::run::{RunId, RunUpdate, StopKind, Trigger};
 use crate::seams::Timestamp;
 
@@ -52,10 +54,28 @@ pub enum JobRequest {
         kind: StopKind,
         why: String,
     },
-    /// `skipNextInstance`
+    /// `skipNextInstance`. The same action again changes nothing.
     SkipNext {
         job_id: JobId,
+        action: ActionId,
         count: u32,
+    },
+    /// `metric`, of a run of this job. The same action again changes nothing.
+    Figure {
+        job_id: JobId,
+        action: ActionId,
+        metric: String,
+        /// What it is set to or counted up by, and when.
+        figure: Figure,
+    },
+    /// Keeps a message until it was taken or given up. One that is kept already stays as it is.
+    Post {
+        message: Box<Outgoing>,
+    },
+    /// A message was taken, or is given up: it is not kept any more.
+    Posted {
+        job_id: JobId,
+        id: ActionId,
     },
     /// Ended runs that the history does not keep; of those that it keeps nothing happens. At most 15.
     Forget {
@@ -128,12 +148,15 @@ impl JobRequest {
     pub fn job_id(&self) -> &str {
         match self {
             Self::Apply { definition } => definition.job_id.as_str(),
+            Self::Post { message } => message.job_id.as_str(),
             Self::Remove { job_id, .. }
             | Self::Pause { job_id, .. }
             | Self::Resume { job_id }
             | Self::Advance { job_id, .. }
             | Self::Trigger { job_id, .. }
             | Self::SkipNext { job_id, .. }
+            | Self::Figure { job_id, .. }
+            | Self::Posted { job_id, .. }
             | Self::Settle { job_id } => job_id.as_str(),
             Self::Update { run_id, .. } | Self::Cancel { run_id, .. } => run_id.job(),
             Self::Forget { run_ids } => run_ids.first().map_or("", RunId::job),

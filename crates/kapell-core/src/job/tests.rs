@@ -1,6 +1,8 @@
 //! Jobs as they are kept.
 
 mod admit;
+mod change;
+mod counted;
 mod due;
 mod explain;
 mod history;

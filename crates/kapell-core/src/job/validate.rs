@@ -140,6 +140,7 @@ impl Found {
         self.limit("max_allowed_run_time", job.max_allowed_run_time, Length::MAX);
         self.between("history.succeeded", job.history.succeeded, 0, MOST_KEPT);
         self.between("history.failed", job.history.failed, 0, MOST_KEPT);
+        self.between("history.skipped", job.history.skipped, 0, MOST_KEPT);
         self.limit("history.max_age", job.history.max_age, Length::MAX);
     }
 

@@ -1,11 +1,12 @@
 //! What a run does before its work: its time, its place, its constraints.
 
 use super::message::{ActionsDone, Ask, Checked, Timer};
-use super::orchestrator::{Orchestrator, Waits};
+use super::orchestrator::{Orchestrator, Plan, Waits};
 use super::record::Noted;
 use super::state::RunState;
 use super::update::UpdateKind;
 use crate::constraint::Verdict;
+use crate::schedule::{Moments as _, Occurrence, Schedule};
 use crate::seams::Timestamp;
 
 impl Orchestrator {
@@ -28,11 +29,33 @@ impl Orchestrator {
     fn due(&mut self, now: Timestamp) -> Vec<Ask> {
         self.note_revision(now);
         self.step(RunState::Pending, "its time has come", now);
+        if let Some(why) = self.withdrawn() {
+            return self.skip(&why, now);
+        }
         if self.is_too_late(now) {
             return self.too_late(now);
         }
         self.waits = Waits::Admission;
         vec![Ask::Admit]
+    }
+
+    /// Why its moment is none any more: its job changed after it was made, and before its time came.
+    fn withdrawn(&self) -> Option<String> {
+        let Plan { definition, revision, .. } = &self.plan;
+        if *revision == self.made_by || self.run_id.is_asked_for() {
+            return None;
+        }
+        let schedule = Schedule::of(definition).ok()?;
+        let before = Timestamp(self.scheduled_at.0.saturating_sub(1));
+        match schedule.next_after(before).filter(|next| next.at == self.scheduled_at) {
+            None => Some(format!(
+                "the schedule of its job does not have its moment any more (revision {revision})"
+            )),
+            Some(Occurrence { excluded: Some(calendar), .. }) => Some(format!(
+                "calendar `{calendar}` of its job excludes its moment now (revision {revision})"
+            )),
+            Some(Occurrence { excluded: None, .. }) => None,
+        }
     }
 
     /// Its place is its own until it ends, so it asks for none.

@@ -69,7 +69,7 @@ pub struct Orchestrator {
     pub(super) run_id: RunId,
     pub(super) plan: Plan,
     /// By which it was made.
-    made_by: u64,
+    pub(super) made_by: u64,
     pub(super) due_at: Timestamp,
     pub(super) scheduled_at: Timestamp,
     pub(super) created_at: Timestamp,

@@ -107,7 +107,23 @@ impl Run {
     }
 }
 
+/// So many runs may kick each other off, one after the other: a circle comes to its end, however it was made.
+pub const MOST_KICKS: u32 = 64;
+
 impl Trigger {
+    /// What a run is triggered by that an action of `of` kicks off.
+    pub const fn kicked_off(of: RunId, by: &Self) -> Self {
+        let depth = match by {
+            Self::Action { depth, .. } => depth.saturating_add(1),
+            Self::Schedule
+            | Self::CatchUp
+            | Self::Manual { .. }
+            | Self::Backfill { .. }
+            | Self::Retry { .. } => 1,
+        };
+        Self::Action { of, depth }
+    }
+
     /// Whether the schedule asked for it: its moment is then dealt with.
     pub const fn is_of_schedule(&self) -> bool {
         match self {
@@ -160,6 +176,9 @@ pub enum Trigger {
     },
     Action {
         of: RunId,
+        /// How many runs before it kicked each other off, one after the other.
+        #[serde(default = "one")]
+        depth: u32,
     },
 }
 
@@ -219,6 +238,10 @@ pub enum Noted {
     Ignored {
         what: String,
     },
+}
+
+const fn one() -> u32 {
+    1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]

@@ -89,7 +89,8 @@ fn has_time(record: &Record) -> bool {
         | Record::Task(_)
         | Record::Job(_)
         | Record::Definition(_)
-        | Record::Run(_) => false,
+        | Record::Run(_)
+        | Record::Message(_) => false,
     }
 }
 
@@ -109,7 +110,8 @@ fn held(record: Option<&Record>) -> Option<&CellId> {
         | Record::Domain(_)
         | Record::Job(_)
         | Record::Definition(_)
-        | Record::Run(_) => None,
+        | Record::Run(_)
+        | Record::Message(_) => None,
     }
 }
 

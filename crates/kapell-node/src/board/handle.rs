@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::alarm::Alarm;
 use super::callback;
+use super::circles;
 use super::hub::{EventId, Hub, Subscription};
 use super::lanes::{Answer, Asked, Door};
 use super::meters::Meters;
@@ -56,6 +57,7 @@ pub(super) struct Shared {
     pub(super) meters: Meters,
     pub(super) trouble: Trouble,
     pub(super) scheduler: Newsstand,
+    pub(super) circles: circles::Pending,
 }
 
 /// Why a request was not carried out.
@@ -107,6 +109,17 @@ impl Board {
 
     /// Decides a request; answers when it is committed.
     pub async fn ask(&self, request: Request) -> Result<Reply, Declined> {
+        match circles::kicking(&request) {
+            Some(kicking) => self.ask_without_circle(kicking, request).await,
+            None => self.ask_at_once(request).await,
+        }
+    }
+
+    pub(super) fn pending_kicks(&self) -> &circles::Pending {
+        &self.shared.circles
+    }
+
+    pub(super) async fn ask_at_once(&self, request: Request) -> Result<Reply, Declined> {
         if let Some(ReadOnly { why, .. }) = self.read_only() {
             return Err(Declined::ReadOnly(why));
         }

@@ -7,6 +7,7 @@
 mod alarm;
 mod apply;
 mod callback;
+mod circles;
 mod convergence;
 mod figures;
 mod group;

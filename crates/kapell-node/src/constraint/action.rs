@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_core::board::JobId;
-use kapell_core::constraint::{ActionSpec, Deed, Level, Notify, Seen, Target, Template};
-use kapell_core::run::{RunId, StopKind};
+use kapell_core::constraint::{ActionSpec, Deed, Level, Notify, Phase, Seen, Target, Template};
+use kapell_core::job::{ActionId, Figure};
+use kapell_core::run::{RunId, RunState, StopKind};
 use serde_json::Value as Json;
 
 use super::context::Context;
@@ -120,11 +121,20 @@ impl Action for Log {
         let text = fill(&self.message, &context.scope());
         let run = &context.run;
         let (run_id, job_id, attempt) = (&run.run_id, run.run_id.job(), run.attempt);
+        let scheduled_at = run.scheduled_at.0;
+        let state = match run.phase() {
+            Phase::Before => RunState::ActionRunning.name(),
+            Phase::After => RunState::Terminating.name(),
+        };
         match self.level {
-            Level::Debug => tracing::debug!(%run_id, job_id, attempt, "{text}"),
-            Level::Info => tracing::info!(%run_id, job_id, attempt, "{text}"),
-            Level::Warn => tracing::warn!(%run_id, job_id, attempt, "{text}"),
-            Level::Error => tracing::error!(%run_id, job_id, attempt, "{text}"),
+            Level::Debug => {
+                tracing::debug!(%run_id, job_id, scheduled_at, state, attempt, "{text}");
+            }
+            Level::Info => tracing::info!(%run_id, job_id, scheduled_at, state, attempt, "{text}"),
+            Level::Warn => tracing::warn!(%run_id, job_id, scheduled_at, state, attempt, "{text}"),
+            Level::Error => {
+                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, "{text}");
+            }
         }
         Ok(text)
     }
@@ -215,8 +225,9 @@ impl Action for SkipNext {
     async fn take(&self, context: &Context) -> Result<String, ActionError> {
         let (job, count) = (own(self.job.as_ref(), context), self.count);
         let shown = job.clone();
-        let of = context.run.run_id.clone();
-        let asked = context.means.inbox.ask(|reply| Message::SkipNext { job, of, count, reply });
+        let (of, action) = (context.run.run_id.clone(), ActionId(context.mark()));
+        let inbox = &context.means.inbox;
+        let asked = inbox.ask(|reply| Message::SkipNext { job, of, action, count, reply });
         asked.await?.map_err(ActionError::Failed)?;
         Ok(format!("the next {count} moments of job `{shown}` are passed over"))
     }
@@ -238,7 +249,11 @@ impl Action for Metric {
             return Err(ActionError::Failed("it names no figure".to_owned()));
         };
         let told = format!("{metric}: {value}");
-        context.means.inbox.tell(Message::SetMetric { metric, kind, value }).await?;
+        let (of, action) = (context.run.run_id.clone(), ActionId(context.mark()));
+        let figure = Figure { kind, value, at: context.now() };
+        let inbox = &context.means.inbox;
+        let asked = inbox.ask(|reply| Message::SetMetric { of, action, metric, figure, reply });
+        asked.await?.map_err(ActionError::Failed)?;
         Ok(told)
     }
 }
@@ -267,14 +282,24 @@ impl Action for Tell {
         };
         let message = webhook::Message {
             what: format!("{} of {of}", self.spec.name),
-            secret_fields: self.notify.secret_fields.clone(),
+            secret_fields: self
+                .notify
+                .secret_fields
+                .iter()
+                .map(|(key, name)| ((*key).to_owned(), name.clone()))
+                .collect(),
             ..message(context, &self.notify.target, kind, seen)
         };
         let id = message.webhook_id.clone();
         let failed = |why: String| ActionError::Failed(why);
-        let ticket =
-            context.means.webhooks.deliver(message).map_err(|error| failed(error.to_string()))?;
-        let Some(wait) = self.notify.wait else { return Ok(format!("message {id} is on its way")) };
+        let webhooks = &context.means.webhooks;
+        let Some(wait) = self.notify.wait else {
+            // The run goes on, and counts on it.
+            let hold = Hold::Outlive(ActionId(context.mark()));
+            webhooks.entrust(webhook::Message { hold, ..message }).await.map_err(failed)?;
+            return Ok(format!("message {id} is on its way"));
+        };
+        let ticket = webhooks.deliver(message).map_err(|error| failed(error.to_string()))?;
         match tokio::time::timeout(wait, ticket.settled()).await {
             Ok(Settled::Delivered { status }) => Ok(format!("message {id} was taken: {status}")),
             Ok(Settled::GivenUp { why, .. }) => {
@@ -305,7 +330,7 @@ pub(super) fn message(
         None => run.message(kind, seen, now),
     };
     webhook::Message {
-        webhook_id: format!("msg_{:032x}", context.mark()),
+        webhook_id: webhook::webhook_id(ActionId(context.mark())),
         job_id: run.run_id.job_id(),
         run_id: run.run_id.clone(),
         domain: run.definition.domain.clone(),

@@ -114,8 +114,9 @@ impl Constraint for Previous {
     }
 
     async fn check(&self, context: &Context) -> Result<Finding, String> {
-        let (job, most) = (context.run.run_id.job_id(), OtherJob::HISTORY);
-        let asked = context.means.inbox.ask(|reply| Message::JobHistory { job, most, reply });
+        let (job, of) = (context.run.run_id.job_id(), context.run.run_id.clone());
+        let most = OtherJob::HISTORY;
+        let asked = context.means.inbox.ask(|reply| Message::JobHistory { job, of, most, reply });
         let history = asked.await.map_err(|error| error.to_string())?;
         Ok(self.rule.judge(&history.ok_or("its own job is not there any more")?))
     }
@@ -153,14 +154,16 @@ impl Constraint for Other {
     }
 
     async fn check(&self, context: &Context) -> Result<Finding, String> {
-        let (inbox, job) = (&context.means.inbox, self.rule.job.clone());
-        let asked = inbox.ask(|reply| Message::JobState { job, reply });
+        let inbox = &context.means.inbox;
+        let name = || (self.rule.job.clone(), context.run.run_id.clone());
+        let (job, of) = name();
+        let asked = inbox.ask(|reply| Message::JobState { job, of, reply });
         let state = asked.await.map_err(|error| error.to_string())?;
         let history = match self.rule.question {
             OtherQuestion::Running | OtherQuestion::ScheduledWithin { .. } => Vec::new(),
             OtherQuestion::CompletedWithin { .. } => {
-                let (job, most) = (self.rule.job.clone(), OtherJob::HISTORY);
-                let asked = inbox.ask(|reply| Message::JobHistory { job, most, reply });
+                let ((job, of), most) = (name(), OtherJob::HISTORY);
+                let asked = inbox.ask(|reply| Message::JobHistory { job, of, most, reply });
                 asked.await.map_err(|error| error.to_string())?.unwrap_or_default()
             }
         };

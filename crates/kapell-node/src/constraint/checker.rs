@@ -81,26 +81,13 @@ async fn look_at(constraint: &dyn Constraint, context: Context) -> Outcome {
     if context.run.attempt > 0 && !spec.recheck_on_retry {
         return Outcome::PassedOver;
     }
-    let (run_id, job_id, attempt) =
-        (&context.run.run_id, context.run.run_id.job(), context.run.attempt);
-    let found = timeout(spec.timeout, constraint.check(&context)).await;
-    match found {
-        Ok(Ok(Finding::Met(why))) => {
-            tracing::debug!(%run_id, job_id, attempt, constraint = spec.name, "{why}");
-            Outcome::Met(why)
-        }
-        Ok(Ok(Finding::Violated(why))) => {
-            tracing::warn!(%run_id, job_id, attempt, constraint = spec.name, "a constraint is violated: {why}");
-            Outcome::Violated(why)
-        }
-        Ok(Err(why)) => {
-            tracing::error!(%run_id, job_id, attempt, constraint = spec.name, "a constraint could not be checked: {why}");
-            Outcome::Error(why)
-        }
+    // What is found out is told to the run, which has it logged.
+    match timeout(spec.timeout, constraint.check(&context)).await {
+        Ok(Ok(Finding::Met(why))) => Outcome::Met(why),
+        Ok(Ok(Finding::Violated(why))) => Outcome::Violated(why),
+        Ok(Err(why)) => Outcome::Error(why),
         Err(_) => {
-            let why = format!("it took longer than {}s (timeout)", spec.timeout.as_secs_f64());
-            tracing::error!(%run_id, job_id, attempt, constraint = spec.name, "a constraint could not be checked: {why}");
-            Outcome::Error(why)
+            Outcome::Error(format!("it took longer than {}s (timeout)", spec.timeout.as_secs_f64()))
         }
     }
 }

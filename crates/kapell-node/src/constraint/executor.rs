@@ -3,7 +3,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use kapell_core::constraint::{Done, Outcome, Seen, Spec, Step, Verdict, conclude, steps};
+use kapell_core::constraint::{Done, Outcome, Seen, Spec, Verdict, conclude, steps};
 use kapell_core::run::{ActionsDone, Counts};
 use tokio::time::timeout;
 
@@ -70,7 +70,8 @@ impl ActionExecutor for Executor {
                 Err(ActionError::Failed(why)) => Err(why),
                 Err(error @ ActionError::Broken(_)) => return Err(Error::Executor(error)),
             };
-            done.push(log(&todo.context, action.as_ref(), step, result));
+            let spec = action.spec();
+            done.push(Done { name: spec.name, required: spec.required, result });
         }
         Ok(conclude(&found, &done))
     }
@@ -100,17 +101,4 @@ async fn take(
             Err(ActionError::Failed(format!("it was not done within {}s", limit.as_secs_f64())))
         }),
     }
-}
-
-fn log(context: &Context, action: &dyn Action, step: Step, result: Result<String, String>) -> Done {
-    let spec = action.spec();
-    let (run_id, job_id, attempt) =
-        (&context.run.run_id, context.run.run_id.job(), context.run.attempt);
-    match &result {
-        Ok(text) => tracing::info!(%run_id, job_id, attempt, action = spec.name, ?step, "{text}"),
-        Err(why) => {
-            tracing::error!(%run_id, job_id, attempt, action = spec.name, ?step, "an action failed: {why}");
-        }
-    }
-    Done { name: spec.name, required: spec.required, result }
 }

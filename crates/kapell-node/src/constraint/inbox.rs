@@ -3,32 +3,21 @@
 use std::collections::BTreeMap;
 
 use kapell_core::board::JobId;
-use kapell_core::constraint::{JobState, MetricKind, PastRun};
+use kapell_core::constraint::{JobState, PastRun};
+use kapell_core::job::{ActionId, Figure};
 use kapell_core::run::{RunId, StopKind};
 use tokio::sync::{mpsc, oneshot};
 
 /// A question or a wish. Whoever takes it answers, or drops the other end if it cannot.
 #[derive(Debug)]
 pub enum Message {
-    /// How a job stands; nothing if there is no such job.
-    JobState {
-        job: JobId,
-        reply: oneshot::Sender<Option<JobState>>,
-    },
-    /// The runs of a job that have ended, the newest first; nothing if there is no such job.
-    JobHistory {
-        job: JobId,
-        most: u32,
-        reply: oneshot::Sender<Option<Vec<PastRun>>>,
-    },
+    /// How a job stands; nothing if there is no such job in the domain of the run that asks.
+    JobState { job: JobId, of: RunId, reply: oneshot::Sender<Option<JobState>> },
+    /// The runs of a job that have ended, the newest first; nothing if there is no such job in the domain of the run that asks.
+    JobHistory { job: JobId, of: RunId, most: u32, reply: oneshot::Sender<Option<Vec<PastRun>>> },
     /// One run more, under this id: an action that is taken again after a crash asks for the same one, and one that is there
     /// is as good as a new one.
-    Trigger {
-        run_id: RunId,
-        of: RunId,
-        parameters: BTreeMap<String, String>,
-        reply: Answer<()>,
-    },
+    Trigger { run_id: RunId, of: RunId, parameters: BTreeMap<String, String>, reply: Answer<()> },
     /// Answered by how many runs were told to end. `except` is the run whose action it is.
     CancelRuns {
         job: JobId,
@@ -42,20 +31,20 @@ pub enum Message {
         job: JobId,
         /// The run whose action it is.
         of: RunId,
+        action: ActionId,
         count: u32,
         reply: Answer<()>,
     },
     SetMetric {
+        /// The run whose action it is.
+        of: RunId,
+        action: ActionId,
         metric: String,
-        kind: MetricKind,
-        value: f64,
+        figure: Figure,
+        reply: Answer<()>,
     },
     /// The run takes this action now: for those who look at it.
-    Acting {
-        run_id: RunId,
-        action: &'static str,
-        constraint: &'static str,
-    },
+    Acting { run_id: RunId, action: &'static str, constraint: &'static str },
 }
 
 /// Done, or why not.

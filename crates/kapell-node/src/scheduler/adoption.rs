@@ -41,6 +41,9 @@ impl Actor {
             let holds = self.slab.key(&run.run_id).and_then(|key| self.slab.get(key));
             if holds.is_some_and(|entry| entry.it.holds_place()) {
                 self.places.hold(&run.run_id);
+                if run.cancel.is_some() {
+                    self.places.leaves(&run.run_id);
+                }
             }
         }
         for backend in 0..self.backends.len() {
@@ -52,14 +55,14 @@ impl Actor {
     /// By which revision a run goes: the newest while it waits for its time, and then the one that it began with.
     pub(super) fn plan_of(&self, run: &Run) -> Option<Plan> {
         let job_id = run.run_id.job_id();
-        let newest = run.state == RunState::PreRun;
+        let (not_begun, waits) = (run.state == RunState::PreRun, run.due_at > self.wall());
         let found = self.board.look(job_id.as_str(), |records| {
-            let current = records.job(&job_id).filter(|(job, _)| newest && !job.removed);
-            let current = current.map(|(job, definition)| (job.revision, Arc::clone(definition)));
-            let own = || {
-                records.definition(&job_id, run.revision).map(|it| (run.revision, Arc::clone(it)))
+            let job = records.jobs.get(&job_id).filter(|job| not_begun && !job.removed);
+            let reached = job.map(|job| if waits { job.revision } else { job.revision_of(run) });
+            let by = |revision| {
+                records.definition(&job_id, revision).map(|it| (revision, Arc::clone(it)))
             };
-            current.or_else(own)
+            reached.and_then(by).or_else(|| by(run.revision))
         });
         let Some((revision, definition)) = found else {
             let run_id = &run.run_id;

@@ -10,6 +10,7 @@ use kapell_core::run::{Run, RunId, RunState};
 use super::actor::Actor;
 use super::inbox::{JobState, Message, RunView};
 use super::stats::Now;
+use super::step::log_beat;
 
 impl Actor {
     pub(super) fn answer(&mut self, message: Message) {
@@ -52,12 +53,12 @@ impl Actor {
         let Some(entry) = self.slab.key(run_id).and_then(|key| self.slab.get_mut(key)) else {
             return;
         };
-        if entry.it.beat()
-            && let Some(working) = &mut entry.working
-        {
-            working.last = now;
+        if entry.it.beat() {
+            log_beat(&entry.it);
+            if let Some(working) = &mut entry.working {
+                working.last = now;
+            }
         }
-        tracing::debug!(%run_id, job_id = run_id.job(), "a heartbeat");
     }
 
     fn job_state(&self, job_id: &JobId) -> Option<JobState> {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::inbox::Scheduler;
+use super::insist::insist;
 use crate::board::{Board, Declined};
 use crate::constraint::{Message, Which};
 
@@ -36,9 +37,16 @@ impl Desk {
     /// Whoever does not wait for an answer any more needs none.
     async fn answer(self, message: Message) {
         match message {
-            Message::JobState { job, reply } => drop(reply.send(self.job_state(&job).await)),
-            Message::JobHistory { job, most, reply } => {
-                drop(reply.send(self.history(&job, most)));
+            Message::JobState { job, of, reply } => {
+                let found = match self.may_reach(&of, &job) {
+                    Ok(()) => self.job_state(&job).await,
+                    Err(_) => None,
+                };
+                drop(reply.send(found));
+            }
+            Message::JobHistory { job, of, most, reply } => {
+                let found = self.may_reach(&of, &job).ok().and_then(|()| self.history(&job, most));
+                drop(reply.send(found));
             }
             Message::Trigger { run_id, of, parameters, reply } => {
                 drop(reply.send(self.trigger(run_id, of, parameters).await));
@@ -53,15 +61,17 @@ impl Desk {
                 };
                 drop(reply.send(done));
             }
-            Message::SkipNext { job, of, count, reply } => {
+            Message::SkipNext { job, of, action, count, reply } => {
                 let done = match self.may_reach(&of, &job) {
-                    Ok(()) => self.ask(JobRequest::SkipNext { job_id: job, count }).await,
+                    Ok(()) => self.ask(JobRequest::SkipNext { job_id: job, action, count }).await,
                     Err(refused) => Err(refused),
                 };
                 drop(reply.send(done));
             }
-            Message::SetMetric { metric, kind, value } => {
-                self.scheduler.set_metric(metric, kind, value);
+            Message::SetMetric { of, action, metric, figure, reply } => {
+                let job_id = of.job_id();
+                let request = JobRequest::Figure { job_id, action, metric, figure };
+                drop(reply.send(self.ask(request).await));
             }
             Message::Acting { run_id, action, constraint } => {
                 let job_id = run_id.job();
@@ -70,24 +80,24 @@ impl Desk {
         }
     }
 
-    /// An action does nothing to jobs of other domains: whoever wrote it may have nothing to say there.
+    /// Jobs of other domains are as good as not there: whoever wrote a constraint or an action may know nothing of them.
     fn may_reach(&self, of: &RunId, job: &JobId) -> Result<(), String> {
         let domain = |job: &JobId| {
             self.board
                 .look(job.as_str(), |records| records.job(job).map(|(job, _)| job.domain.clone()))
         };
-        let Some(theirs) = domain(job) else { return Err(format!("there is no job `{job}`")) };
-        match domain(&of.job_id()) {
-            Some(ours) if ours == theirs => Ok(()),
+        let ours = domain(&of.job_id()).ok_or("its own job is not there any more")?;
+        match domain(job) {
+            Some(theirs) if ours == theirs => Ok(()),
             Some(_) | None => Err(format!(
-                "job `{job}` is of another domain: actions reach jobs of their own domain only"
+                "there is no job `{job}` in domain `{ours}`: constraints and actions reach jobs of their own domain only"
             )),
         }
     }
 
+    /// Whoever asks names what is done, so that it is done once however often the board is asked.
     async fn ask(&self, request: JobRequest) -> Result<(), String> {
-        let asked = self.board.ask(Request::Job(request)).await;
-        asked.map(drop).map_err(|declined| declined.to_string())
+        insist(&self.board, request).await.map(drop).map_err(|refused| refused.to_string())
     }
 
     async fn job_state(&self, job: &JobId) -> Option<JobState> {
@@ -123,7 +133,11 @@ impl Desk {
     ) -> Result<(), String> {
         self.may_reach(&of, &run_id.job_id())?;
         let now = self.board.now();
-        let (job_id, trigger) = (run_id.job_id(), Trigger::Action { of });
+        let by = self
+            .board
+            .look(of.job(), |records| records.runs.get(&of).map(|run| run.trigger.clone()));
+        let by = by.ok_or_else(|| format!("run `{of}` is not there any more"))?;
+        let (job_id, trigger) = (run_id.job_id(), Trigger::kicked_off(of, &by));
         let run = NewRun { run_id, scheduled_at: now, due_at: now, trigger, parameters };
         match self.board.ask(Request::Job(JobRequest::Trigger { job_id, run })).await {
             Ok(_) | Err(Declined::Refused(Refusal::Exists { .. })) => Ok(()),

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use kapell_core::run::Happened;
+use kapell_core::run::{Happened, Orchestrator};
 use kapell_core::seams::Moment;
 
 use super::slab::{Key, Slab};
+use super::step::log_beat;
 
 /// When to listen, and what too long is.
 #[derive(Debug)]
@@ -30,16 +31,17 @@ impl Heart {
         // Who was not there to listen has missed nothing: this process was stopped, or its machine slept.
         let absent = now.since(self.last) > self.interval * 2;
         self.last = now;
+        let told = tracing::enabled!(tracing::Level::DEBUG);
         let mut silent = Vec::new();
         for (key, entry) in slab.iter_mut() {
             let Some(working) = &mut entry.working else {
-                entry.it.beat();
+                beat(&mut entry.it, told);
                 continue;
             };
             let count = working.pulse.beats();
             if count != working.seen || absent {
                 (working.seen, working.last) = (count, now);
-                entry.it.beat();
+                beat(&mut entry.it, told);
             } else if missed(now, working.last, self.interval) >= u128::from(self.most_missed)
                 && !entry.it.state().is_final()
             {
@@ -47,6 +49,12 @@ impl Heart {
             }
         }
         silent
+    }
+}
+
+fn beat(it: &mut Orchestrator, told: bool) {
+    if it.beat() && told {
+        log_beat(it);
     }
 }
 

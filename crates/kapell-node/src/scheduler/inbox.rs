@@ -1,17 +1,17 @@
 //! What the scheduler can be told and asked.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use kapell_core::board::JobId;
-use kapell_core::constraint::MetricKind;
 use kapell_core::job::JobDefinition;
+use kapell_core::job::figure::Figures;
 use kapell_core::run::{Entry, Happened, Orchestrator, Run, RunId, RunState, StopKind};
 use kapell_core::seams::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::stats::Snapshot;
-use crate::board::Declined;
+use crate::board::{Board, Declined};
 use crate::webhook::Handler;
 
 /// So many messages wait at most: whoever sends more waits.
@@ -109,8 +109,7 @@ pub struct JobState {
 pub struct Scheduler {
     pub(super) inbox: mpsc::Sender<Message>,
     pub(super) stats: watch::Receiver<Arc<Snapshot>>,
-    /// Figures that actions set.
-    pub(super) metrics: Arc<Mutex<BTreeMap<String, f64>>>,
+    pub(super) board: Board,
     pub(super) webhooks: Option<Handler>,
 }
 
@@ -169,19 +168,14 @@ impl Scheduler {
         self.ask(|answer| Message::JobHistory { job_id, most, answer }).await
     }
 
-    /// Sets a figure, or counts it up: the action `metric`.
-    pub(super) fn set_metric(&self, metric: String, kind: MetricKind, value: f64) {
-        let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
-        let stands = metrics.entry(metric).or_default();
-        *stands = match kind {
-            MetricKind::Gauge => value,
-            MetricKind::Counter => *stands + value,
-        };
-    }
-
-    /// The figures that actions have set since this leader leads.
+    /// The figures that actions have set or counted up.
     pub fn metrics(&self) -> BTreeMap<String, f64> {
-        self.metrics.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut figures = Figures::default();
+        self.board.look_at_all(|records| {
+            let jobs = records.jobs.values().filter(|job| !job.figures.is_empty());
+            jobs.for_each(|job| figures.add(job));
+        });
+        figures.values()
     }
 
     /// Messages to places outside.

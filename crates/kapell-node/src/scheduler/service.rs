@@ -90,7 +90,7 @@ impl Service for SchedulerService {
         };
         let (inbox, messages) = mpsc::channel(WAITING);
         let (shown, stats) = watch::channel(Arc::new(Snapshot::default()));
-        let mut scheduler = Scheduler { inbox, stats, metrics: Arc::default(), webhooks: None };
+        let mut scheduler = Scheduler { inbox, stats, board: board.clone(), webhooks: None };
         let (newsroom, news) = mpsc::unbounded_channel();
         let supply = parts.supplies.open(Opening {
             board: board.clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kapell_core::board::JobId;
+use kapell_core::job::JobRequest;
 use kapell_core::job::admit::{Decision, Terms};
 use kapell_core::run::{
     Ask, Entry as Note, Happened, Noted, Orchestrator, Run, RunId, RunState, RunUpdate, StopKind,
@@ -13,6 +14,7 @@ use kapell_core::seams::Timestamp;
 use super::actor::Actor;
 use super::backend::Attempt;
 use super::entry::Entry;
+use super::insist::insist;
 use super::lanes::{Deed, Discharge, Errand};
 use super::slab::Key;
 use super::supplies::Backends;
@@ -103,6 +105,10 @@ impl Actor {
     fn admit(&mut self, key: Key) {
         let Some(entry) = self.slab.get(key) else { return };
         let (run_id, due_at) = (entry.it.run_id().clone(), entry.it.due_at());
+        if let Some(why) = self.rests(&run_id) {
+            // Nobody has to make way for it.
+            return self.tell(key, Happened::TurnedAway { why });
+        }
         let terms = Terms::of(&entry.it.plan().definition);
         let mut decisions = self.places.ask(&run_id, due_at);
         if decisions.is_empty() {
@@ -188,12 +194,24 @@ impl Actor {
                 },
                 Decision::Wait { run, why, .. } => (run, Happened::Queued { why }),
                 Decision::TurnAway { run, why, .. } => (run, Happened::TurnedAway { why }),
-                Decision::Stop { run, kind, why } => (run, Happened::Cancel { kind, why }),
+                Decision::Stop { run, kind, why } => {
+                    self.cancel_for_another(run, kind, why);
+                    continue;
+                }
             };
             if let Some(key) = self.slab.key(&run) {
                 self.tell(key, happened);
             }
         }
+    }
+
+    /// Has a run end whose place another one is to have: noted as any other cancel, so that it outlives a change of leader.
+    fn cancel_for_another(&self, run_id: RunId, kind: StopKind, why: String) {
+        let board = self.board.clone();
+        self.asked.push(Box::pin(async move {
+            // One that is refused has ended by itself.
+            drop(insist(&board, JobRequest::Cancel { run_id, kind, why }).await);
+        }));
     }
 
     /// Timers that have gone off. Some are out of date: the entry of the run knows.
@@ -255,6 +273,12 @@ fn log_ignored(it: &Orchestrator, what: &str) {
     tracing::debug!(%run_id, job_id = run_id.job(), scheduled_at = it.scheduled_at().0, state, attempt = it.attempt(), what, "a run was told what it cannot use");
 }
 
+pub(super) fn log_beat(it: &Orchestrator) {
+    let (run_id, scheduled_at) = (it.run_id(), it.scheduled_at().0);
+    let (state, attempt) = (it.state().name(), it.attempt());
+    tracing::debug!(%run_id, job_id = run_id.job(), scheduled_at, state, attempt, "a heartbeat");
+}
+
 /// Steps are for information, violated constraints are warnings, failures are errors.
 fn log(it: &Orchestrator, notes: &[Note]) {
     let (run_id, scheduled_at) = (it.run_id(), it.scheduled_at().0);
@@ -269,16 +293,16 @@ fn log(it: &Orchestrator, notes: &[Note]) {
                 tracing::info!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why, "a run has changed");
             }
             Noted::Constraint { name, met: false, message } => {
-                tracing::warn!(%run_id, job_id, scheduled_at, state, attempt, name, message, "a constraint is violated");
+                tracing::warn!(%run_id, job_id, scheduled_at, state, attempt, constraint = name, said = message, "a constraint is violated");
             }
             Noted::ConstraintError { name, message } => {
-                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, name, message, "a constraint could not be checked");
+                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, constraint = name, said = message, "a constraint could not be checked");
             }
             Noted::Action { name, ok: true, message } => {
-                tracing::info!(%run_id, job_id, scheduled_at, state, attempt, name, message, "an action was taken");
+                tracing::info!(%run_id, job_id, scheduled_at, state, attempt, action = name, said = message, "an action was taken");
             }
             Noted::Action { name, ok: false, message } => {
-                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, name, message, "an action failed");
+                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, action = name, said = message, "an action failed");
             }
             Noted::Constraint { met: true, .. }
             | Noted::Revision { .. }

@@ -24,11 +24,12 @@ use super::constrained::Constrained;
 use super::inbox::Scheduler;
 use super::local::{self, LocalBackend};
 use super::logs::RunLogs;
+use super::outbox::BoardOutbox;
 use crate::access::{self, ClusterKey};
 use crate::board::Board;
 use crate::constraint::{self, BoardCells, Inbox, Means};
 use crate::link::CellLink;
-use crate::webhook::{Handler, HttpOutbound};
+use crate::webhook::{self, Handler, HttpOutbound};
 
 /// Messages of constraints and actions that wait at most.
 const WAITING: usize = 256;
@@ -133,12 +134,16 @@ impl Supplies for HostSupplies {
             RunLogs::below(&self.data_dir),
             newsroom,
         );
-        let (webhooks, worker) = Handler::new(
-            Arc::new(HttpOutbound::new(None)),
-            secrets,
-            (Arc::clone(&self.clock), Arc::clone(&self.ids)),
-            Pace::default(),
-        );
+        let outbox = BoardOutbox(board.clone());
+        let parts = webhook::Parts {
+            outbound: Arc::new(HttpOutbound::new(None, Arc::clone(&self.clock))),
+            keys: secrets,
+            outbox: Arc::new(outbox.clone()),
+            clock: Arc::clone(&self.clock),
+            ids: Arc::clone(&self.ids),
+        };
+        let (webhooks, worker) = Handler::new(parts, Pace::default());
+        outbox.resume(&webhooks);
         let (inbox, messages) = mpsc::channel(WAITING);
         let means = Means {
             inbox: Inbox::new(inbox),

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use kapell_core::board::Request;
 use kapell_core::job::JobRequest;
 use kapell_core::run::{RunId, RunUpdate, UpdateKind};
 use kapell_core::seams::Moment;
 use rustc_hash::FxHashMap;
 
-use crate::board::{Board, Declined};
+use super::insist::insist;
+use crate::board::Board;
 use crate::failpoint;
 
 /// So many wait at most while others are on their way, or so long.
@@ -24,8 +24,6 @@ const FLUSH_AFTER: Duration = Duration::from_secs(1);
 const MOST_FLYING: usize = 4_096;
 /// With so many waiting, whoever makes more of them is slowed down.
 const FULL: usize = 131_072;
-const FIRST_WAIT: Duration = Duration::from_millis(50);
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// An update that is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,31 +133,16 @@ impl Syncer {
     }
 }
 
-/// Asks until the board has answered. What it refuses it will always refuse: the run is gone, or it is a mistake.
+/// What the board refuses it will always refuse: the run is gone, or it is a mistake.
 async fn deliver(board: Board, run_id: RunId, update: Box<RunUpdate>) -> RunId {
-    let mut wait = FIRST_WAIT;
-    failpoint::pass(update.kind.name());
-    loop {
-        let request = JobRequest::Update { run_id: run_id.clone(), update: update.clone() };
-        match board.ask(Request::Job(request)).await {
-            Ok(_) => {
-                failpoint::pass(&format!("{}-stored", update.kind.name()));
-                return run_id;
-            }
-            Err(Declined::Refused(why)) => {
-                let (job_id, state) = (run_id.job(), update.state.name());
-                tracing::error!(%run_id, job_id, state, attempt = update.attempt, %why, "the board does not take what became of a run");
-                return run_id;
-            }
-            Err(
-                Declined::Busy
-                | Declined::ReadOnly(_)
-                | Declined::Unsettled(_)
-                | Declined::NotLeading,
-            ) => {
-                tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(LONGEST_WAIT);
-            }
+    let (kind, attempt, state) = (update.kind, update.attempt, update.state.name());
+    failpoint::pass(kind.name());
+    match insist(&board, JobRequest::Update { run_id: run_id.clone(), update }).await {
+        Ok(_) => failpoint::pass(&format!("{}-stored", kind.name())),
+        Err(why) => {
+            let job_id = run_id.job();
+            tracing::error!(%run_id, job_id, state, attempt, %why, "the board does not take what became of a run");
         }
     }
+    run_id
 }

@@ -1,26 +1,30 @@
 //! How to have a message sent.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kapell_core::board::{Domain, JobId, SecretName};
 use kapell_core::constraint::delivery::Answer;
-use kapell_core::constraint::lines::Pace;
-use kapell_core::constraint::{Header, Place, Target};
+use kapell_core::constraint::lines::{Pace, Shares};
+use kapell_core::constraint::outgoing::LARGEST;
+use kapell_core::constraint::{Header, Outgoing, Place, Target};
+use kapell_core::job::ActionId;
 use kapell_core::run::RunId;
-use kapell_core::seams::{Clock, Ids};
+use kapell_core::seams::{Clock, Ids, Timestamp};
 use serde_json::Value as Json;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
 use super::keys::Keys;
 use super::ledger::{Delivery, DeliveryState, Ledger};
 use super::outbound::{Outbound, Sent};
+use super::outbox::Outbox;
 use super::sign::Signer;
 use super::worker::Worker;
 
 /// The longest body.
-const LONGEST: usize = 256 << 10;
+const LONGEST: usize = LARGEST;
 
 /// A message to be sent.
 #[derive(Debug, Clone)]
@@ -37,7 +41,7 @@ pub struct Message {
     /// Filled in.
     pub body: Json,
     /// Keys of the body whose value is a secret.
-    pub secret_fields: Vec<(&'static str, SecretName)>,
+    pub secret_fields: Vec<(String, SecretName)>,
     pub hold: Hold,
 }
 
@@ -48,12 +52,14 @@ pub enum Hold {
     Keep,
     /// It is not sent any more.
     Withdraw,
+    /// It is sent all the same, by whoever leads next if need be.
+    Outlive(ActionId),
 }
 
 /// There are too many messages already, or nobody sends any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    #[error("too many messages wait to be sent already")]
+    #[error("too many messages of its domain wait to be sent already")]
     Full,
     #[error("messages are not sent any more: this host is stopping")]
     Closed,
@@ -92,8 +98,37 @@ pub(super) struct Post {
     pub(super) place: String,
     pub(super) attempts: u32,
     pub(super) told: oneshot::Sender<Settled>,
+    /// Whoever waits for it to be kept.
+    pub(super) kept: Option<oneshot::Sender<Result<(), String>>>,
+    pub(super) asked_at: Timestamp,
     /// Given back when the message is settled.
-    _room: OwnedSemaphorePermit,
+    _room: Room,
+}
+
+/// The room that a message takes.
+#[derive(Debug)]
+struct Room {
+    shared: Arc<Shared>,
+    domain: Domain,
+    outlives: Option<ActionId>,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut queue = self.shared.queue();
+        queue.shares.give_back(&self.domain);
+        if let Some(id) = self.outlives {
+            queue.outliving.remove(&id);
+        }
+    }
+}
+
+/// Who waits.
+#[derive(Debug, Default)]
+struct Queue {
+    shares: Shares,
+    /// Messages that are kept, or are about to be.
+    outliving: BTreeSet<ActionId>,
 }
 
 /// What handle and worker have in common.
@@ -104,9 +139,21 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn Ids>,
     pub(super) ledger: Ledger,
-    /// For messages that wait or are being sent.
-    room: Arc<Semaphore>,
+    pub(super) outbox: Arc<dyn Outbox>,
+    queue: Mutex<Queue>,
+    /// So many messages wait or are being sent, in all.
+    most: usize,
     numbers: AtomicU64,
+}
+
+/// What a handler is made of.
+#[derive(Debug)]
+pub struct Parts {
+    pub outbound: Arc<dyn Outbound>,
+    pub keys: Arc<dyn Keys>,
+    pub outbox: Arc<dyn Outbox>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
 }
 
 /// Takes messages and lists them. Cheap to clone.
@@ -119,27 +166,96 @@ pub struct Handler {
 
 impl Handler {
     /// A handler, and the worker that must be run for it.
-    pub fn new(
-        outbound: Arc<dyn Outbound>,
-        keys: Arc<dyn Keys>,
-        (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>),
-        pace: Pace,
-    ) -> (Self, Worker) {
+    pub fn new(parts: Parts, pace: Pace) -> (Self, Worker) {
+        let Parts { outbound, keys, outbox, clock, ids } = parts;
         let (inbox, posts) = mpsc::unbounded_channel();
-        let room = Arc::new(Semaphore::new(pace.waiting));
         let (ledger, numbers) = (Ledger::default(), AtomicU64::new(0));
-        let shared = Arc::new(Shared { outbound, keys, clock, ids, ledger, room, numbers });
+        let (queue, most) = (Mutex::default(), pace.waiting);
+        let shared =
+            Arc::new(Shared { outbound, keys, clock, ids, ledger, outbox, queue, most, numbers });
         let worker = Worker::new(Arc::clone(&shared), posts, pace);
         (Self { shared, inbox }, worker)
     }
 
     /// Puts a message into the queue.
     pub fn deliver(&self, message: Message) -> Result<Ticket, Full> {
-        let (told, ticket) = oneshot::channel();
+        let room = self.room(&message).ok_or(Full::Full)?;
+        self.put(message, room, None, self.shared.clock.wall())
+    }
+
+    /// Has a message sent whatever becomes of this host: answers when it is on disk. The same again is as good as done.
+    pub async fn entrust(&self, message: Message) -> Result<(), String> {
+        if let Hold::Outlive(id) = message.hold
+            && self.shared.queue().outliving.contains(&id)
+        {
+            return Ok(());
+        }
+        let room = self.room(&message).ok_or_else(|| Full::Full.to_string())?;
+        let (kept, answer) = oneshot::channel();
+        let put = self.put(message, room, Some(kept), self.shared.clock.wall());
+        drop(put.map_err(|full| full.to_string())?);
+        answer.await.unwrap_or_else(|_| Err(Full::Closed.to_string()))
+    }
+
+    /// Has a message sent that another leader has kept.
+    pub fn resume(&self, kept: Outgoing) {
+        let (target, hold) = (kept.target(), Hold::Outlive(kept.id));
+        let Outgoing { job_id, id, run_id, domain, what, body, secret_fields, asked_at, .. } = kept;
+        let message = Message {
+            webhook_id: webhook_id(id),
+            job_id,
+            run_id,
+            domain,
+            what,
+            target,
+            body,
+            secret_fields,
+            hold,
+        };
+        let room = self.take_room(&message, |shares, domain| {
+            shares.add(domain);
+            true
+        });
+        // Whoever stops sends nothing; it is still kept.
+        if let Some(room) = room {
+            drop(self.put(message, room, None, asked_at));
+        }
+    }
+
+    fn room(&self, message: &Message) -> Option<Room> {
+        let most = self.shared.most;
+        self.take_room(message, |shares, domain| shares.take(domain, most))
+    }
+
+    fn take_room(
+        &self,
+        message: &Message,
+        take: impl FnOnce(&mut Shares, &Domain) -> bool,
+    ) -> Option<Room> {
+        let outlives = match message.hold {
+            Hold::Outlive(id) => Some(id),
+            Hold::Keep | Hold::Withdraw => None,
+        };
+        let mut queue = self.shared.queue();
+        if !take(&mut queue.shares, &message.domain) {
+            return None;
+        }
+        queue.outliving.extend(outlives);
+        let (shared, domain) = (Arc::clone(&self.shared), message.domain.clone());
+        Some(Room { shared, domain, outlives })
+    }
+
+    fn put(
+        &self,
+        message: Message,
+        room: Room,
+        kept: Option<oneshot::Sender<Result<(), String>>>,
+        asked_at: Timestamp,
+    ) -> Result<Ticket, Full> {
         if self.inbox.is_closed() {
             return Err(Full::Closed);
         }
-        let room = Arc::clone(&self.shared.room).try_acquire_owned().map_err(|_| Full::Full)?;
+        let (told, ticket) = oneshot::channel();
         let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let place = place(&message.domain, &message.target.place);
         self.shared.ledger.add(Delivery {
@@ -149,14 +265,14 @@ impl Handler {
             run_id: message.run_id.clone(),
             what: message.what.clone(),
             place: place.clone(),
-            asked_at: self.shared.clock.wall(),
+            asked_at,
             attempts: 0,
             last_at: None,
             status: None,
             state: DeliveryState::Waiting,
             why: String::new(),
         });
-        let post = Post { number, message, place, attempts: 0, told, _room: room };
+        let post = Post { number, message, place, attempts: 0, told, kept, asked_at, _room: room };
         self.inbox.send(post).map_err(|_| Full::Closed)?;
         Ok(Ticket(ticket))
     }
@@ -176,14 +292,50 @@ impl Handler {
     }
 }
 
+impl Post {
+    /// As it is kept, if it is to be.
+    pub(super) fn outgoing(&self) -> Option<Outgoing> {
+        let Hold::Outlive(id) = self.message.hold else { return None };
+        let Message { job_id, run_id, domain, what, target, body, secret_fields, .. } =
+            self.message.clone();
+        let Target { place, method, headers, secret, timeout, max_attempts, .. } = target;
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        Some(Outgoing {
+            job_id,
+            id,
+            run_id,
+            domain,
+            what,
+            place,
+            method,
+            headers,
+            secret,
+            timeout_ms,
+            max_attempts,
+            body,
+            secret_fields,
+            asked_at: self.asked_at,
+        })
+    }
+}
+
+/// What a receiver knows a message by.
+pub fn webhook_id(id: ActionId) -> String {
+    format!("msg_{id}")
+}
+
 impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One call for a message, secrets put in.
     pub(super) async fn call(&self, message: &Message) -> Answer {
         let Message { domain, target, .. } = message;
         let mut body = message.body.clone();
         for (key, name) in &message.secret_fields {
             match self.secret(domain, name).await {
-                Ok(secret) => body[*key] = secret.reveal().into(),
+                Ok(secret) => body[key.as_str()] = secret.reveal().into(),
                 Err(answer) => return answer,
             }
         }
@@ -252,7 +404,7 @@ impl Shared {
                 headers.push(("webhook-signature".to_owned(), signature));
             }
         }
-        let (method, limit) = (target.method, target.timeout);
+        let (method, limit) = (target.method.name(), target.timeout);
         Ok(Sent { method, url, headers, private, body: body.into(), limit, follow: true })
     }
 }

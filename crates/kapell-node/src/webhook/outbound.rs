@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use kapell_api::client::{Egress, EgressError, Outgoing};
 use kapell_core::causes::chain;
-use kapell_core::constraint::delivery::{Answer, retry_after};
+use kapell_core::constraint::delivery::{Answer, http_date, retry_after};
+use kapell_core::seams::Clock;
 use url::Url;
 
 /// How long a call may take whose sender does not say.
@@ -42,12 +44,13 @@ pub trait Outbound: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone)]
 pub struct HttpOutbound {
     egress: Egress,
+    clock: Arc<dyn Clock>,
 }
 
 impl HttpOutbound {
     /// `ca` names whose certificates are trusted; without it, those that the system trusts.
-    pub const fn new(ca: Option<PathBuf>) -> Self {
-        Self { egress: Egress { ca, limit: LIMIT } }
+    pub const fn new(ca: Option<PathBuf>, clock: Arc<dyn Clock>) -> Self {
+        Self { egress: Egress { ca, limit: LIMIT }, clock }
     }
 
     async fn call(&self, sent: &Sent, url: &Url, private: bool) -> Result<Reached, Answer> {
@@ -68,9 +71,12 @@ impl HttpOutbound {
             | EgressError::NoAnswer { .. } => Answer::None(chain(&error)),
         })?;
         let status = received.status().as_u16();
+        // By the clock of whoever answers, if it says what that shows.
+        let now = received.header("date").and_then(http_date);
+        let now = now.unwrap_or_else(|| self.clock.wall());
         Ok(Reached {
             status,
-            retry_after: received.header("retry-after").and_then(retry_after),
+            retry_after: received.header("retry-after").and_then(|it| retry_after(it, now)),
             location: received.header("location").map(str::to_owned),
         })
     }

@@ -38,6 +38,7 @@ impl fmt::Display for Change {
             Some(Record::Run(run)) => {
                 write!(f, "+{} {} v{}", run.run_id, run.state.name(), run.version)
             }
+            Some(Record::Message(message)) => write!(f, "+{} {}", message.job_id, message.id),
         }
     }
 }

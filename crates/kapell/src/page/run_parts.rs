@@ -59,7 +59,7 @@ pub(super) fn trigger(trigger: &Trigger) -> String {
         Trigger::Manual { who } => format!("{who}, by hand"),
         Trigger::Backfill { who } => format!("{who}, as a backfill"),
         Trigger::Retry { of, who } => format!("{who}, as a retry of {of}"),
-        Trigger::Action { of } => format!("an action of {of}"),
+        Trigger::Action { of, .. } => format!("an action of {of}"),
     }
 }
 

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
+use crate::board::Domain;
 use crate::constraint::delivery::{Answer, Next, next, retry_after};
-use crate::constraint::lines::{Lines, Pace, Turn};
-use crate::seams::Moment;
+use crate::constraint::lines::{Lines, Pace, Shares, Turn};
+use crate::seams::{Moment, Timestamp};
 
 const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -72,32 +73,50 @@ fn whoever_says_when_to_come_back_is_heeded() {
         ("-1", None),
         ("", None),
         ("9999999999", None),
-        ("Fri, 31 Dec 1999 23:59:59 GMT", None),
+        ("tomorrow", None),
+        // The three forms of a date, all of the same instant.
+        ("Sun, 06 Nov 1994 08:49:37 GMT", Some(secs(37))),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", Some(secs(37))),
+        ("Sun Nov  6 08:49:37 1994", Some(secs(37))),
+        (" Sun, 06 Nov 1994 08:48:37 GMT ", Some(secs(0))),
+        ("Sun, 06 Nov 1994 09:49:00 GMT", Some(secs(3600))),
+        ("Sun, 06 Nov 1994 08:49:37 CET", None),
+        ("Sun, 36 Nov 1994 08:49:37 GMT", None),
     ] {
-        assert_eq!(retry_after(header), right, "{header}");
+        // 1994-11-06 08:49:00
+        assert_eq!(retry_after(header, Timestamp(784_111_740_000)), right, "{header}");
     }
 }
 
-const PACE: Pace = Pace { waiting: 100, calls: 4, calls_to_one: 2, burst: 3, each: secs(10) };
+const PACE: Pace =
+    Pace { waiting: 100, calls: 4, calls_to_one: 2, calls_for_one: 4, burst: 3, each: secs(10) };
 
 fn at(seconds: u64) -> Moment {
     Moment::from_origin(secs(seconds))
 }
 
 fn call(place: &str, number: u64) -> Turn {
-    Turn::Call { place: place.to_owned(), number }
+    call_for(&ours(), place, number)
+}
+
+fn call_for(domain: &Domain, place: &str, number: u64) -> Turn {
+    Turn::Call { place: place.to_owned(), domain: domain.clone(), number }
+}
+
+fn ours() -> Domain {
+    Domain::new("ours")
 }
 
 #[test]
 fn one_place_is_not_called_too_often() {
     let mut lines = Lines::new(PACE);
     for number in 0..6 {
-        lines.add("a", number, at(100));
+        lines.add("a", &ours(), number, at(100));
     }
     assert_eq!(lines.next(at(99)), Turn::Wait(at(100)));
     for number in 0..3 {
         assert_eq!(lines.next(at(100)), call("a", number));
-        lines.done("a", at(100));
+        lines.done("a", &ours(), at(100));
     }
     assert_eq!(
         lines.next(at(100)),
@@ -105,7 +124,7 @@ fn one_place_is_not_called_too_often() {
         "three at once, and then one each ten seconds"
     );
     assert_eq!(lines.next(at(110)), call("a", 3));
-    lines.done("a", at(110));
+    lines.done("a", &ours(), at(110));
     assert_eq!(lines.next(at(115)), Turn::Wait(at(120)));
     // After a long rest there may be three at once again.
     assert_eq!((lines.next(at(500)), lines.next(at(500))), (call("a", 4), call("a", 5)));
@@ -115,37 +134,91 @@ fn one_place_is_not_called_too_often() {
 fn a_slow_place_holds_up_no_other() {
     let mut lines = Lines::new(PACE);
     for number in 0..10 {
-        lines.add("slow", number, at(1));
+        lines.add("slow", &ours(), number, at(1));
     }
     assert_eq!((lines.next(at(1)), lines.next(at(1))), (call("slow", 0), call("slow", 1)));
     assert_eq!(lines.next(at(1)), Turn::Idle, "two calls to one place");
-    lines.add("b", 20, at(1));
-    lines.add("c", 30, at(1));
-    lines.add("d", 40, at(1));
+    lines.add("b", &ours(), 20, at(1));
+    lines.add("c", &ours(), 30, at(1));
+    lines.add("d", &ours(), 40, at(1));
     assert_eq!(
         (lines.next(at(1)), lines.next(at(1)), lines.next(at(1))),
         (call("b", 20), call("c", 30), Turn::Idle)
     );
-    lines.done("b", at(1));
+    lines.done("b", &ours(), at(1));
     assert_eq!(lines.next(at(1)), call("d", 40));
 }
 
 #[test]
 fn what_waits_for_another_call_holds_up_nobody_and_is_not_forgotten() {
     let mut lines = Lines::new(PACE);
-    lines.add("a", 1, at(60));
-    lines.add("a", 2, at(5));
+    lines.add("a", &ours(), 1, at(60));
+    lines.add("a", &ours(), 2, at(5));
     assert_eq!(lines.next(at(5)), call("a", 2));
-    lines.done("a", at(5));
+    lines.done("a", &ours(), at(5));
     assert_eq!(lines.next(at(50)), Turn::Wait(at(60)));
     assert_eq!(lines.next(at(60)), call("a", 1));
-    lines.done("a", at(60));
+    lines.done("a", &ours(), at(60));
     assert_eq!(lines.next(at(61)), Turn::Idle);
-    lines.add("b", 3, at(200));
+    lines.add("b", &ours(), 3, at(200));
     assert_eq!(lines.next(at(200)), call("b", 3));
-    lines.done("b", at(500));
+    lines.done("b", &ours(), at(500));
     assert!(
         format!("{lines:?}").contains("places: {}"),
         "places that nobody needs are forgotten: {lines:?}"
     );
+}
+
+#[test]
+fn domains_take_turns_at_one_place() {
+    let pace = Pace { calls_to_one: 100, calls: 100, burst: 100, ..PACE };
+    let mut lines = Lines::new(Pace { calls_for_one: 100, ..pace });
+    let theirs = Domain::new("theirs");
+    for number in 0..50 {
+        lines.add("a", &ours(), number, at(1));
+    }
+    lines.add("a", &theirs, 90, at(1));
+    lines.add("a", &theirs, 91, at(2));
+    assert_eq!(lines.next(at(1)), call("a", 0));
+    assert_eq!(lines.next(at(1)), call_for(&theirs, "a", 90), "it does not wait for fifty others");
+    assert_eq!(lines.next(at(1)), call("a", 1));
+    assert_eq!(lines.next(at(1)), call("a", 2), "nobody waits for what is not due");
+    assert_eq!(lines.next(at(2)), call_for(&theirs, "a", 91));
+}
+
+#[test]
+fn a_domain_whose_places_all_hang_leaves_calls_for_others() {
+    let mut lines = Lines::new(Pace { calls_for_one: 3, ..PACE });
+    let theirs = Domain::new("theirs");
+    for (number, place) in (0..).zip(["a", "b", "c", "d", "e"]) {
+        lines.add(place, &ours(), number, at(1));
+    }
+    (0..3).for_each(|number| {
+        assert_eq!(lines.next(at(1)), call(["a", "b", "c"][number], number as u64));
+    });
+    assert_eq!(lines.next(at(1)), Turn::Idle);
+    lines.add("a", &theirs, 9, at(1));
+    assert_eq!(lines.next(at(1)), call_for(&theirs, "a", 9));
+    lines.done("a", &theirs, at(1));
+    assert_eq!(lines.next(at(1)), Turn::Idle, "its own part is used up all the same");
+    lines.done("a", &ours(), at(1));
+    assert_eq!(lines.next(at(1)), call("d", 3));
+}
+
+#[test]
+fn no_domain_can_fill_the_queue_for_the_others() {
+    let mut shares = Shares::default();
+    let [one, two, three] = ["one", "two", "three"].map(Domain::new);
+    let most = 12;
+    assert_eq!((0..99).filter(|_| shares.take(&one, most)).count(), 12, "alone it has all of it");
+    assert_eq!((0..99).filter(|_| shares.take(&two, most)).count(), 6);
+    assert_eq!((0..99).filter(|_| shares.take(&three, most)).count(), 4);
+    assert!(!shares.take(&one, most));
+    // What was given back is first for those who have less than their share.
+    (0..9).for_each(|_| shares.give_back(&one));
+    assert!(shares.take(&one, most) && !shares.take(&one, most));
+    (0..6).for_each(|_| shares.give_back(&two));
+    (0..4).for_each(|_| shares.give_back(&three));
+    assert!(shares.take(&one, most), "while half is free nobody is counted");
+    shares.give_back(&Domain::new("nobody"));
 }

@@ -3,8 +3,9 @@
 use super::{Step, made, shown};
 use crate::board::{JobId, Record, Refusal, Reply};
 use crate::job::definition::JobDefinition;
-use crate::job::record::{Job, PassReason, Passed};
+use crate::job::record::{Job, Passed};
 use crate::job::request::{MOST_RUNS, NewRun, SchedulerNews};
+use crate::run::record::MOST_KICKS;
 use crate::run::{Run, RunId, RunState, Trigger};
 use crate::seams::Timestamp;
 
@@ -26,10 +27,7 @@ impl Step<'_, '_> {
             return Ok(shown(job));
         }
         job.mark = job.mark.max(to);
-        let skipped = passed.iter().filter(|passed| passed.why == PassReason::SkippedByAction);
-        let skipped = skipped.fold(0_u32, |sum, passed| sum.saturating_add(passed.count));
-        job.skip_next = job.skip_next.saturating_sub(skipped);
-        job.pass(passed.iter().cloned());
+        job.count_passed(passed.to_vec());
         Ok(shown(self.put(job)))
     }
 
@@ -91,7 +89,7 @@ impl Step<'_, '_> {
         Ok(made(self.make(&job, new)))
     }
 
-    fn make(&mut self, job: &Job, new: &NewRun) -> Box<Run> {
+    pub(super) fn make(&mut self, job: &Job, new: &NewRun) -> Box<Run> {
         let run = Box::new(Run {
             run_id: new.run_id.clone(),
             domain: job.domain.clone(),
@@ -141,6 +139,9 @@ fn triggered(definition: &JobDefinition, new: &NewRun) -> Vec<String> {
         Trigger::Manual { .. } if !definition.manual => {
             problems.push(format!("job `{job_id}` is not to be run by hand (`manual: false`)"));
         }
+        Trigger::Action { depth, of } if *depth > MOST_KICKS => problems.push(format!(
+            "run `{of}` is the last of {MOST_KICKS} that kicked each other off: these jobs go in a circle; take one of their kickOffJob actions out"
+        )),
         Trigger::Manual { .. }
         | Trigger::Backfill { .. }
         | Trigger::Retry { .. }

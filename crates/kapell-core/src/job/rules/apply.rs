@@ -7,7 +7,10 @@ use crate::board::{JobId, Record, RecordKey, Refusal, Reply};
 use crate::job::definition::JobDefinition;
 use crate::job::record::{Definition, Job, PassReason};
 use crate::job::request::SchedulerNews;
-use crate::job::validate;
+use crate::job::{due, validate};
+use crate::run::RunId;
+use crate::schedule::{Moments, Occurrence, Schedule};
+use crate::seams::Timestamp;
 
 impl Step<'_, '_> {
     pub(super) fn apply(&mut self, definition: &JobDefinition) -> Result<Reply, Refusal> {
@@ -26,16 +29,21 @@ impl Step<'_, '_> {
         }
         let created = stands.is_none();
         let mut job = stands.unwrap_or_else(|| self.new_job(definition));
+        let last = self.draft.revisions(job_id).last().copied();
+        let revision = last.unwrap_or(0).max(job.revision) + 1;
+        if created {
+            job.revision = revision;
+        } else {
+            job.revise(revision, self.now);
+        }
+        job.domain = definition.domain.clone();
+        self.tell(SchedulerNews::Applied { job_id: job_id.clone() });
+        let of = Definition { revision, definition: Arc::new(definition.clone()) };
+        self.draft.put(Record::Definition(of));
         if !created {
             self.take_up(&mut job, former.as_deref(), definition);
         }
-        let last = self.draft.revisions(job_id).last().copied();
-        job.revision = last.unwrap_or(0).max(job.revision) + 1;
-        job.domain = definition.domain.clone();
-        let of = Definition { revision: job.revision, definition: Arc::new(definition.clone()) };
-        self.draft.put(Record::Definition(of));
         self.drop_definitions(&job);
-        self.tell(SchedulerNews::Applied { job_id: job_id.clone() });
         let job = self.put(job);
         Ok(Reply::Job { job: Box::new(job), created })
     }
@@ -47,10 +55,13 @@ impl Step<'_, '_> {
             job_id: definition.job_id.clone(),
             domain: definition.domain.clone(),
             revision: former.as_ref().map_or(0, |job| job.revision),
+            revised: Vec::new(),
             mark: former.as_ref().map_or(self.now, |job| job.mark.max(self.now)),
             paused: None,
             failures_in_a_row: 0,
             skip_next: 0,
+            taken: Vec::new(),
+            figures: std::collections::BTreeMap::new(),
             removed: false,
             cancels_runs: false,
             passed: Vec::new(),
@@ -60,17 +71,45 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Another schedule begins now as well, and so does one that was suspended.
-    fn take_up(&self, job: &mut Job, former: Option<&JobDefinition>, definition: &JobDefinition) {
-        let same = |former: &JobDefinition| {
+    /// Another schedule begins now as well, and so does one that was suspended. Other calendars hold from now on.
+    fn take_up(
+        &mut self,
+        job: &mut Job,
+        former: Option<&JobDefinition>,
+        definition: &JobDefinition,
+    ) {
+        let stands = self.draft.stands(job);
+        let same_lines = |former: &JobDefinition| {
             former.schedule == definition.schedule && former.timezone == definition.timezone
         };
-        if !former.is_some_and(same) {
+        let same_lines = former.is_some_and(same_lines);
+        if !same_lines || former.is_some_and(|former| former.exclude != definition.exclude) {
             // What was planned by the former one stands elsewhere, and is refused.
-            job.mark = self.now.max(self.draft.stands(job).next());
+            job.mark = stands.next();
+            self.make_up_ahead(job, definition, stands);
+        }
+        if !same_lines {
+            job.mark = job.mark.max(self.now);
         } else if let Some(former) = former.filter(|former| former.suspend && !definition.suspend) {
             self.pass_until_now(job, PassReason::Suspended { note: former.suspend_note.clone() });
         }
+    }
+
+    /// The former schedule was planned a few seconds ahead: moments of the new one until there get their runs now. Runs
+    /// that were made for moments that it does not have will find that out when they are due.
+    fn make_up_ahead(&mut self, job: &mut Job, definition: &JobDefinition, stands: Timestamp) {
+        if stands <= self.now || definition.suspend || job.paused.is_some() {
+            return;
+        }
+        let Ok(schedule) = Schedule::of(definition) else { return };
+        let has_run = |at| self.draft.run(&RunId::scheduled(&definition.job_id, at)).is_some();
+        let moments = Without { moments: schedule, is_left_out: has_run };
+        let ahead = stands.since(self.now);
+        let planned = due::plan(job, self.now, definition, &moments, self.now, ahead);
+        for new in planned.runs.iter().take(self.room()) {
+            self.make(job, new);
+        }
+        job.count_passed(planned.passed);
     }
 
     pub(super) fn remove(&mut self, job_id: &JobId, cancel_runs: bool) -> Result<Reply, Refusal> {
@@ -93,5 +132,25 @@ impl Step<'_, '_> {
                 self.draft.delete(RecordKey::Definition(job.job_id.clone(), revision));
             }
         }
+    }
+}
+
+/// Moments of a schedule but for some.
+struct Without<F> {
+    moments: Schedule,
+    is_left_out: F,
+}
+
+impl<F: Fn(Timestamp) -> bool> Moments for Without<F> {
+    fn next_after(&self, after: Timestamp) -> Option<Occurrence> {
+        let mut next = self.moments.next_after(after)?;
+        while (self.is_left_out)(next.at) {
+            next = self.moments.next_after(next.at)?;
+        }
+        Some(next)
+    }
+
+    fn put_off(&self, at: Timestamp) -> Timestamp {
+        self.moments.put_off(at)
     }
 }

@@ -2,11 +2,13 @@
 
 mod advance;
 mod apply;
+mod post;
 mod settle;
 mod update;
 
 use super::definition::JobDefinition;
-use super::record::{Job, PassReason, Passed, Pause, PauseCause};
+use super::figure::Figure;
+use super::record::{ActionId, Job, MOST_FIGURES, PassReason, Passed, Pause, PauseCause};
 use super::request::{JobRequest, SchedulerNews};
 use crate::board::request::MOST_RECORDS;
 use crate::board::{Draft, Effect, JobId, Record, Refusal, Reply};
@@ -44,7 +46,14 @@ impl Step<'_, '_> {
             JobRequest::Trigger { job_id, run } => self.trigger(job_id, run),
             JobRequest::Update { run_id, update } => self.update(run_id, update),
             JobRequest::Cancel { run_id, kind, why } => self.cancel(run_id, *kind, why),
-            JobRequest::SkipNext { job_id, count } => self.skip_next(job_id, *count),
+            JobRequest::SkipNext { job_id, action, count } => {
+                self.skip_next(job_id, *action, *count)
+            }
+            JobRequest::Figure { job_id, action, metric, figure } => {
+                self.figure(job_id, *action, metric, *figure)
+            }
+            JobRequest::Post { message } => self.post(message),
+            JobRequest::Posted { job_id, id } => Ok(self.posted(job_id, *id)),
             JobRequest::Forget { run_ids } => self.forget(run_ids),
             JobRequest::Settle { job_id } => Ok(self.settle(job_id)),
         }
@@ -73,13 +82,39 @@ impl Step<'_, '_> {
         Ok(shown(self.put(job)))
     }
 
-    fn skip_next(&mut self, job_id: &JobId, count: u32) -> Result<Reply, Refusal> {
+    fn skip_next(
+        &mut self,
+        job_id: &JobId,
+        action: ActionId,
+        count: u32,
+    ) -> Result<Reply, Refusal> {
         let mut job = self.lasting(job_id)?;
-        if count == 0 {
+        if count == 0 || !job.counts(action) {
             return Ok(shown(job));
         }
         job.skip_next = job.skip_next.saturating_add(count);
         self.tell(SchedulerNews::Skips { job_id: job_id.clone() });
+        Ok(shown(self.put(job)))
+    }
+
+    /// A job on its way out still counts: its runs go on.
+    fn figure(
+        &mut self,
+        job_id: &JobId,
+        action: ActionId,
+        metric: &str,
+        figure: Figure,
+    ) -> Result<Reply, Refusal> {
+        let mut job = self.draft.job(job_id).ok_or_else(|| no_job(job_id))?;
+        let stands = job.figures.get(metric).copied();
+        if stands.is_none() && job.figures.len() >= MOST_FIGURES {
+            let text = format!("job `{job_id}` has {MOST_FIGURES} figures already: use fewer");
+            return Err(Refusal::State { text });
+        }
+        if !job.counts(action) {
+            return Ok(shown(job));
+        }
+        job.figures.insert(metric.to_owned(), figure.after(stands));
         Ok(shown(self.put(job)))
     }
 

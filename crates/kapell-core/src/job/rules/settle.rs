@@ -83,9 +83,12 @@ impl Step<'_, '_> {
             self.definition(job).map_or_else(History::default, |definition| definition.history);
         let old = history.max_age.map(|age| self.now.before(age.get()));
         let mut found = Vec::new();
-        for (outcome, kept) in
-            [(Outcome::Succeeded, history.succeeded), (Outcome::Failed, history.failed)]
-        {
+        for outcome in Outcome::ALL {
+            let kept = match outcome {
+                Outcome::Succeeded => history.succeeded,
+                Outcome::Failed => history.failed,
+                Outcome::Skipped => history.skipped,
+            };
             let (count, first) = self.draft.ended_runs(&job.job_id, outcome, most + 1);
             let excess = count.saturating_sub(usize::try_from(kept).unwrap_or(usize::MAX));
             let goes = first
@@ -133,7 +136,7 @@ impl Step<'_, '_> {
 
     fn dissolve(&mut self, job: &Job) {
         let job_id = &job.job_id;
-        for outcome in [Outcome::Succeeded, Outcome::Failed] {
+        for outcome in Outcome::ALL {
             for (_, run) in self.draft.ended_runs(job_id, outcome, self.room()).1 {
                 self.draft.delete(RecordKey::Run(run));
             }
@@ -144,7 +147,7 @@ impl Step<'_, '_> {
             }
         }
         let left = |outcome| self.draft.ended_runs(job_id, outcome, 0).0;
-        if left(Outcome::Succeeded) + left(Outcome::Failed) == 0
+        if Outcome::ALL.into_iter().map(left).sum::<usize>() == 0
             && self.draft.revisions(job_id).is_empty()
         {
             self.draft.delete(RecordKey::Job(job_id.clone()));

@@ -11,7 +11,7 @@ use crate::seams::Timestamp;
 
 fn terms(overlap: Overlap, limit: u32, group: Option<(&str, u32)>) -> Terms {
     let group = group.map(|(name, limit)| Group { name: name.into(), limit });
-    Terms { overlap, max_concurrent_runs: limit, group }
+    Terms { domain: "d".into(), overlap, max_concurrent_runs: limit, group }
 }
 
 fn run(job: &str, number: i64) -> RunId {
@@ -94,6 +94,37 @@ fn jobs_of_a_group_take_turns_whatever_each_allows_itself() {
     assert_eq!(shown(&places.ended(&run("a", 1))), ["+b:1"], "it was due earlier");
     let said = places.update(&"b".into(), terms(Overlap::Skip, 1, Some(("g", 2))));
     assert_eq!(shown(&said), ["+a:2"], "the least of what they say is more now");
+}
+
+#[test]
+fn groups_of_two_domains_have_nothing_but_their_name_in_common() {
+    let mut places = Places::default();
+    let ours = terms(Overlap::Skip, 1, Some(("g", 1)));
+    places.update(&"a".into(), ours.clone());
+    places.update(&"b".into(), ours.clone());
+    places.update(&"c".into(), Terms { domain: "e".into(), ..ours.clone() });
+    assert_eq!(shown(&places.ask(&run("a", 1), due(1))), ["+a:1"]);
+    assert_eq!(shown(&places.ask(&run("b", 1), due(1))), ["b:1 behind a:1"]);
+    assert_eq!(shown(&places.ask(&run("c", 1), due(1))), ["+c:1"]);
+    // Nor do they have a limit in common.
+    let tighter = Terms { domain: "e".into(), ..terms(Overlap::Skip, 1, Some(("g", 9))) };
+    assert_eq!(shown(&places.update(&"c".into(), tighter)), [""; 0]);
+    // Who moves to another domain leaves the group.
+    let moved = Terms { domain: "e".into(), ..ours };
+    assert_eq!(shown(&places.update(&"b".into(), moved)), [""; 0]);
+    assert_eq!(shown(&places.ended(&run("c", 1))), ["+b:1"]);
+}
+
+#[test]
+fn a_run_that_was_told_to_end_is_not_counted_again_by_the_next_leader() {
+    let mut places = Places::default();
+    places.update(&"j".into(), terms(Overlap::CancelOther, 2, None));
+    places.hold(&run("j", 1));
+    places.hold(&run("j", 2));
+    places.leaves(&run("j", 2));
+    places.leaves(&run("j", 9));
+    assert_eq!(shown(&places.ask(&run("j", 3), due(3))), ["j:3 behind j:1"]);
+    assert_eq!(shown(&places.ended(&run("j", 2))), ["+j:3"]);
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! Ended runs are kept as the job says.
 
 use super::world::*;
+use crate::board::RecordKey;
 use crate::job::{History, JobDefinition, JobRequest, Length};
-use crate::run::{RunId, RunState};
+use crate::run::{RunId, RunState, RunUpdate, UpdateKind};
 
 fn keeping(succeeded: u32, failed: u32, age: Option<u64>) -> JobDefinition {
     let max_age = age.map(|age| Length::new(seconds(age)));
-    JobDefinition { history: History { succeeded, failed, max_age }, ..definition() }
+    JobDefinition {
+        history: History { succeeded, failed, max_age, ..History::default() },
+        ..definition()
+    }
 }
 
 fn left(world: &World) -> Vec<RunId> {
@@ -23,6 +27,25 @@ fn the_first_to_end_are_forgotten_first_by_outcome() {
         world.end(run, state);
     }
     assert_eq!(left(&world), [runs[4].clone(), runs[6].clone(), runs[7].clone()]);
+}
+
+#[test]
+fn skipped_runs_have_a_limit_of_their_own() {
+    let mut job = keeping(2, 2, None);
+    job.history.skipped = 3;
+    let mut world = World::with(&job);
+    let runs = world.advance(10);
+    for (at, run) in runs.iter().enumerate() {
+        world.now = world.now.after(seconds(1));
+        let skipped = at >= 2;
+        let ended = update(UpdateKind::Ended, 0, RunState::Completed);
+        world.update(run, RunUpdate { at: world.now, skipped, ..ended });
+    }
+    let want: Vec<RunId> = runs[..2].iter().chain(&runs[7..]).cloned().collect();
+    assert_eq!(left(&world), want, "however many were skipped, those that did something stay");
+    world.ask(JobRequest::Remove { job_id: id(), cancel_runs: true }).unwrap();
+    assert!(left(&world).is_empty());
+    assert!(!world.has(&RecordKey::Job(id())));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::world::*;
 use crate::job::due::{AHEAD, GRACE, Planned, plan};
 use crate::job::{
-    CatchUp, CatchUpPolicy, JobDefinition, JobRequest, Length, PassReason, PauseCause,
+    ActionId, CatchUp, CatchUpPolicy, History, JobDefinition, JobRequest, Length, PassReason,
+    PauseCause,
 };
 use crate::run::{RunId, RunState, Trigger};
 use crate::schedule::Moments;
@@ -52,7 +53,8 @@ fn arb_definition() -> impl Strategy<Value = JobDefinition> {
             let mut definition = definition();
             definition.catch_up = CatchUp { policy, window: Length::new(seconds(window)) };
             definition.starting_deadline = deadline.map(|deadline| Length::new(seconds(deadline)));
-            (definition.history.succeeded, definition.history.failed) = (kept, kept);
+            definition.history =
+                History { succeeded: kept, failed: kept, skipped: kept, max_age: None };
             definition
         },
     )
@@ -166,6 +168,7 @@ proptest! {
         let moments = Every { excluded, ..Every::new(step.max(25)) };
         let mut world = World::with(&definition);
         let begun = world.now;
+        let mut skipped = 0;
         let mut made = BTreeSet::<RunId>::new();
         for happens in happens {
             match happens {
@@ -210,7 +213,16 @@ proptest! {
                     world.ask(JobRequest::Pause { job_id: id(), cause, note: String::new() }).unwrap();
                 }
                 Happens::Resume => drop(world.ask(JobRequest::Resume { job_id: id() }).unwrap()),
-                Happens::Skip => drop(world.ask(JobRequest::SkipNext { job_id: id(), count: 1 }).unwrap()),
+                Happens::Skip => {
+                    let action = ActionId(skipped);
+                    skipped += 1;
+                    let skip = JobRequest::SkipNext { job_id: id(), action, count: 1 };
+                    let before = world.job().skip_next;
+                    // The answer may be lost.
+                    prop_assert!(world.ask(skip.clone()).is_ok());
+                    prop_assert!(world.ask(skip).is_ok());
+                    prop_assert_eq!(world.job().skip_next, before + 1);
+                }
                 Happens::End => {
                     let active = world.records.active_runs().map(|run| run.run_id.clone()).next_back();
                     let stands = world.stands();

@@ -51,7 +51,7 @@ fn a_removed_job_takes_nothing_but_what_its_runs_say() {
     let refused = [
         JobRequest::Pause { job_id: id(), cause: pause, note: String::new() },
         JobRequest::Resume { job_id: id() },
-        JobRequest::SkipNext { job_id: id(), count: 1 },
+        JobRequest::SkipNext { job_id: id(), action: crate::job::ActionId(1), count: 1 },
         JobRequest::Trigger { job_id: id(), run: asked_for(NOW, 2) },
         JobRequest::Advance {
             job_id: id(),

@@ -122,7 +122,7 @@ prop_compose! {
         (overlap, runs) in (select(Overlap::ALL.to_vec()), 1..9_u32),
         parameters in vec(parameter(), 0..4),
         (flags, failures) in (any::<(bool, bool)>(), of(1..9_u32)),
-        (kept, max_age) in ((0..99_u32, 0..99_u32), of(length())),
+        (kept, max_age) in ((0..99_u32, 0..99_u32, 0..99_u32), of(length())),
         (start, run_time) in (of(length()), of(length())),
         constrained in any::<bool>(),
     ) -> JobDefinition {
@@ -142,7 +142,7 @@ prop_compose! {
             suspend: flags.0,
             manual: flags.1,
             pause_after_failures: failures,
-            history: History { succeeded: kept.0, failed: kept.1, max_age },
+            history: History { succeeded: kept.0, failed: kept.1, skipped: kept.2, max_age },
             start_timeout: start,
             max_allowed_run_time: run_time,
             ..job

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::world::*;
 use crate::board::{RecordKey, Refusal, Reply};
 use crate::job::{
-    JobDefinition, JobRequest, MOST_RUNS, PassReason, Passed, PauseCause, SchedulerNews,
+    ActionId, JobDefinition, JobRequest, MOST_RUNS, PassReason, Passed, PauseCause, SchedulerNews,
 };
+use crate::run::record::MOST_KICKS;
 use crate::run::{RunId, RunState, StopKind, Trigger};
 use crate::seams::Timestamp;
 
@@ -137,7 +138,7 @@ fn what_came_to_nothing_is_remembered_and_the_newest_of_it_kept() {
 #[test]
 fn what_is_passed_over_by_an_action_is_used_up() {
     let mut world = World::with(&definition());
-    world.ask(JobRequest::SkipNext { job_id: id(), count: 3 }).unwrap();
+    world.ask(JobRequest::SkipNext { job_id: id(), action: ActionId(1), count: 3 }).unwrap();
     let to = NOW.after(seconds(120));
     let why = PassReason::SkippedByAction;
     let passed = vec![Passed { from: NOW.after(seconds(60)), to, count: 2, why }];
@@ -205,7 +206,7 @@ fn what_may_not_be_asked_for_is_refused_with_all_problems() {
     assert_eq!(problems.len(), 4, "{problems:?}");
     let by_schedule = JobRequest::Trigger { job_id: id(), run: scheduled(NOW) };
     assert!(matches!(world.ask(by_schedule), Err(Refusal::Invalid { .. })));
-    let trigger = Trigger::Action { of: RunId::parse("k:1").unwrap() };
+    let trigger = Trigger::Action { of: RunId::parse("k:1").unwrap(), depth: 1 };
     let run = crate::job::NewRun { trigger, ..asked_for(NOW, 2) };
     assert!(world.ask(JobRequest::Trigger { job_id: id(), run }).is_ok());
 }
@@ -234,4 +235,26 @@ fn a_cancel_is_noted_and_may_only_become_more_urgent() {
     assert_eq!(world.run(&run_id).reason, "AtOnce");
     world.end(&run_id, RunState::Cancelled);
     assert!(matches!(ask(&mut world, StopKind::AtOnce), Err(Refusal::State { .. })));
+}
+
+#[test]
+fn a_chain_of_runs_that_kick_each_other_off_comes_to_an_end() {
+    let mut world = World::with(&definition());
+    let mut before = Trigger::Schedule;
+    for tail in 1..=u64::from(MOST_KICKS) {
+        let trigger = Trigger::kicked_off(RunId::parse("k:1").unwrap(), &before);
+        let run = crate::job::NewRun { trigger: trigger.clone(), ..asked_for(NOW, tail) };
+        world.ask(JobRequest::Trigger { job_id: id(), run }).unwrap();
+        before = trigger;
+    }
+    let trigger = Trigger::kicked_off(RunId::parse("k:1").unwrap(), &before);
+    let run = crate::job::NewRun { trigger, ..asked_for(NOW, 999) };
+    let Err(Refusal::Invalid { problems }) = world.ask(JobRequest::Trigger { job_id: id(), run })
+    else {
+        panic!("it was made")
+    };
+    assert!(problems[0].starts_with("run `k:1` is the last of 64 that kicked each other off"));
+    // What was stored before there was a depth.
+    let old: Trigger = serde_json::from_str(r#"{"by": "action", "of": "k:1"}"#).unwrap();
+    assert_eq!(old, Trigger::Action { of: RunId::parse("k:1").unwrap(), depth: 1 });
 }

@@ -20,6 +20,7 @@ fn what_no_file_can_say_is_refused_too() {
     bad.max_concurrent_runs = 0;
     bad.pause_after_failures = Some(0);
     bad.history.succeeded = 10_001;
+    bad.history.skipped = 10_002;
     bad.retry.as_mut().unwrap().backoff_multiplier = Multiplier(f64::NAN);
     bad.actions = json!([]);
     bad.command = None;
@@ -29,6 +30,7 @@ fn what_no_file_can_say_is_refused_too() {
             "max_concurrent_runs: must be 1 to 10000, not 0",
             "pause_after_failures: must be 1 to 10000, not 0",
             "history.succeeded: must be 0 to 10000, not 10001",
+            "history.skipped: must be 0 to 10000, not 10002",
             "retry.max_retries: must be 0 to 100, not 101",
             "retry.backoff_multiplier: must be a number from 1 to 1000, not NaN",
             "retry.jitter_percent: must be 0 to 100, not 200",

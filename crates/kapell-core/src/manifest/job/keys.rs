@@ -45,7 +45,7 @@ pub(super) const RETRY: Keys =
     &["max_retries", "initial_delay", "backoff_multiplier", "max_delay", "jitter_percent", "on"];
 pub(super) const PARAMETER: Keys = &["name", "default", "options", "changeable", "about"];
 pub(super) const PARAMETER_VALUE: Keys = &["default", "options", "changeable", "about"];
-pub(super) const HISTORY: Keys = &["succeeded", "failed", "max_age"];
+pub(super) const HISTORY: Keys = &["succeeded", "failed", "skipped", "max_age"];
 /// Those of a task that are not its run's to give.
 pub(super) const TASK: Keys = &[
     "rootfs",
@@ -200,7 +200,7 @@ pub(super) fn form(key: &str, within: bool) -> Form {
         "max_concurrent_runs" | "maxConcurrentRuns" | "pause_after_failures" | "limit" => {
             Form::Whole { least: 1, most: MOST_RUNS }
         }
-        "succeeded" | "failed" => Form::Whole { least: 0, most: MOST_KEPT },
+        "succeeded" | "failed" | "skipped" => Form::Whole { least: 0, most: MOST_KEPT },
         "max_retries" => Form::Whole { least: 0, most: MOST_RETRIES },
         "jitter_percent" => Form::Whole { least: 0, most: 100 },
         "jitter"

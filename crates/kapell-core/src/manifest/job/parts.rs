@@ -144,14 +144,21 @@ impl Builder<'_> {
         Some(Json::Object(parameter))
     }
 
-    /// A list of mappings, which others judge.
+    /// A list of mappings and names, which others judge.
     pub(super) fn constraints(&mut self, node: &Node<'_>, path: &str) -> Option<Json> {
         self.list(node, "`constraints`", path, |this, item, path| {
-            if !matches!(item.value, Value::Map(_)) {
-                let message = format!("a constraint must be a mapping, not {}", item.what());
-                let problem = Problem::error(item.span, message);
-                this.reader.report(problem.help("write `NAME: {config: …}`"));
-                return None;
+            match item.value {
+                Value::Map(_) => {}
+                // One that needs no `config` is said by its name.
+                Value::Scalar(_) => {
+                    return this.reader.text(item, "a constraint").map(Json::from);
+                }
+                Value::List(_) => {
+                    let message = format!("a constraint must be a mapping, not {}", item.what());
+                    let problem = Problem::error(item.span, message);
+                    this.reader.report(problem.help("write `NAME: {config: …}`"));
+                    return None;
+                }
             }
             this.free(item, path);
             Some(plain(item))

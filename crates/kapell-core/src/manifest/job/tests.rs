@@ -49,7 +49,7 @@ fn what_is_not_said_has_a_default() {
     assert_eq!((job.overlap, job.max_concurrent_runs), (Overlap::Skip, 1));
     assert_eq!(job.catch_up.policy, CatchUpPolicy::Last);
     assert_eq!(job.catch_up.window, seconds(3_600));
-    assert_eq!((job.history.succeeded, job.history.failed, job.history.max_age), (50, 50, None));
+    assert_eq!(job.history, History { succeeded: 50, failed: 50, skipped: 50, max_age: None });
     assert!(job.manual && !job.suspend && job.retry.is_none() && job.schedule.is_empty());
     let retry = one("retry: {max_retries: 3}").retry.unwrap();
     assert_eq!((retry.initial_delay, retry.max_delay), (seconds(10), seconds(300)));
@@ -102,7 +102,7 @@ parameters:
   - {name: MODE, default: fast, options: [fast, slow], changeable: false, about: how}
   - {name: DAY, default: ''}
 manual: false
-history: {succeeded: 5, failed: 100, max_age: 30d}
+history: {succeeded: 5, failed: 100, skipped: 7, max_age: 30d}
 ";
 
 #[test]
@@ -139,7 +139,7 @@ fn every_key_is_read() {
             },
             {"name": "DAY", "default": ""},
         ],
-        "manual": false, "history": {"succeeded": 5, "failed": 100, "max_age": "30d"},
+        "manual": false, "history": {"succeeded": 5, "failed": 100, "skipped": 7, "max_age": "30d"},
     });
     assert_eq!(serde_json::to_value(&job).unwrap(), want);
     // What is kept reads as itself again, as a file and as a request.
@@ -273,6 +273,44 @@ fn constraints_may_be_fields() {
         let stored = serde_json::to_string(&job).unwrap();
         assert_eq!(read_job(stored.as_bytes()).unwrap(), job);
     }
+}
+
+#[test]
+fn a_constraint_that_needs_no_config_may_be_its_name_alone() {
+    let named = one("constraints: [requirePreviousSuccess, time_window]");
+    let whole = one("constraints: [{requirePreviousSuccess: {config: {}}}, {time_window: {}}]");
+    let read = |job: &JobDefinition| crate::constraint::read(job).unwrap();
+    assert_eq!(read(&named), read(&whole));
+    let stored = serde_json::to_string(&named).unwrap();
+    assert_eq!(read_job(stored.as_bytes()).unwrap(), named);
+}
+
+#[test]
+fn a_name_alone_is_refused_with_what_is_missing_where_more_is_needed() {
+    let text = "\
+kind: job
+job_id: a
+command: x
+constraints:
+  - maxExpectedRunTime
+  - other_job_scheduled_soon
+  - preRunHook
+  - maxConcurrentRuns
+  - catchUp
+  - maxAllowedRunTime
+  - requirePreviosSuccess
+";
+    let want = [
+        "5:5: constraints[0].limit: is missing: how long the work may run",
+        "6:5: constraints[1].job: is missing: the id of the other job",
+        "6:5: constraints[1].within: is missing: how recent or how soon",
+        "7:5: constraints[2]: must have exactly one of `url` and `url_secret`",
+        "8:5: constraints[3].maxConcurrentRuns: must have a `config`",
+        "9:5: constraints[4].catchUp: must have a `config`",
+        "10:5: constraints[5].limit: is missing: how long the work may run",
+        "11:5: constraints[6]: there is no constraint `requirePreviosSuccess`; did you mean `requirePreviousSuccess`?",
+    ];
+    assert_eq!(problems(text), want);
 }
 
 #[test]

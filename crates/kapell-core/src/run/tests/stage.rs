@@ -20,7 +20,9 @@ pub(super) fn secs(seconds: u64) -> Duration {
 }
 
 pub(super) fn definition() -> JobDefinition {
-    serde_json::from_str(r#"{"job_id": "nightly", "command": {"command": "true"}}"#).unwrap()
+    let text =
+        r#"{"job_id": "nightly", "schedule": ["*/10 * * * * *"], "command": {"command": "true"}}"#;
+    serde_json::from_str(text).unwrap()
 }
 
 pub(super) fn retry(max_retries: u32, on: Vec<RetryOn>) -> Retry {

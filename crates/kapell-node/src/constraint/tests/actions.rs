@@ -143,6 +143,21 @@ async fn a_figure_is_set() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_counts_has_the_same_name_whenever_it_is_taken_again() {
+    let stage = stage();
+    for _ in 0..2 {
+        take(&stage, json!({ "metric": "late" })).await;
+        take(&stage, json!("skipNextInstance")).await;
+    }
+    let two = violated(json!([{ "metric": "late" }, { "metric": "late" }]));
+    stage.act(two).await;
+    let named = stage.told.lock().unwrap().actions.clone();
+    assert_eq!((named[0], named[1]), (named[2], named[3]));
+    assert_eq!(named[4], named[0], "it is the first of its list");
+    assert_ne!(named[4], named[5], "two in a list count both");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_webhook_does_not_hold_up_the_run() {
     let stage = stage();
     stage.post.outside.will([Reply::Never, status(500)]);

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use kapell_core::board::CellState;
 use kapell_core::constraint::lines::Pace;
 use kapell_core::constraint::{About, JobState, PastRun, Work};
+use kapell_core::job::ActionId;
 use kapell_core::job::JobDefinition;
 use kapell_core::run::{ActionsDone, Checked, Noted, RunId, RunState, Trigger};
 use kapell_core::seams::Timestamp;
@@ -34,6 +35,8 @@ pub(super) struct Told {
     /// It takes questions and answers none.
     pub(super) hangs: bool,
     pub(super) heard: Vec<String>,
+    /// As those that count have named themselves.
+    pub(super) actions: Vec<ActionId>,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +72,7 @@ async fn scheduler(mut inbox: mpsc::Receiver<Message>, told: Arc<Mutex<Told>>) {
         let refusal = told.refuses.clone();
         let done = || refusal.clone().map_or(Ok(()), Err);
         match message {
-            Message::JobState { job, reply } => {
+            Message::JobState { job, reply, .. } => {
                 drop(reply.send(told.jobs.get(job.as_str()).map(|(state, _)| state.clone())));
             }
             Message::JobHistory { job, reply, .. } => {
@@ -83,12 +86,15 @@ async fn scheduler(mut inbox: mpsc::Receiver<Message>, told: Arc<Mutex<Told>>) {
                 told.heard.push(format!("cancel {which:?} of {job} but {except} {kind:?}: {why}"));
                 drop(reply.send(done().map(|()| 2)));
             }
-            Message::SkipNext { job, count, reply, .. } => {
+            Message::SkipNext { job, action, count, reply, .. } => {
                 told.heard.push(format!("skip {count} of {job}"));
+                told.actions.push(action);
                 drop(reply.send(done()));
             }
-            Message::SetMetric { metric, kind, value } => {
-                told.heard.push(format!("{kind:?} {metric} {value}"));
+            Message::SetMetric { action, metric, figure, reply, .. } => {
+                told.heard.push(format!("{:?} {metric} {}", figure.kind, figure.value));
+                told.actions.push(action);
+                drop(reply.send(done()));
             }
             Message::Acting { action, constraint, .. } => {
                 told.heard.push(format!("acting: {action} of {constraint}"));

@@ -1,9 +1,14 @@
+mod change;
+mod circles;
 mod clock;
+mod concierge;
 mod failing;
 mod failover;
 mod fakes;
 mod heart;
 mod life;
+mod logs;
+mod outbox;
 mod overlap;
 mod small;
 mod stage;

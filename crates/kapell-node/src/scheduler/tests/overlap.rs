@@ -1,4 +1,5 @@
-use kapell_core::run::RunState;
+use kapell_core::run::{RunState, StopKind};
+use kapell_core::seams::Timestamp;
 
 use super::fakes::Manner;
 use super::stage::{Stage, job, secs};
@@ -59,4 +60,52 @@ async fn a_place_is_held_over_retries() {
     assert_eq!(lead.scheduler.state(second.clone()).await.unwrap().state, RunState::Pending);
     lead.until(&first, RunState::Completed, secs(15)).await;
     lead.until(&second, RunState::Completed, secs(15)).await;
+}
+
+/// The work of the first run takes its time to end, and its leader is killed meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_stop_for_another_run_goes_on_over_a_change_of_leader_with_its_reason() {
+    for (overlap, kind) in
+        [("cancel_other", StopKind::Graceful), ("terminate_other", StopKind::AtOnce)]
+    {
+        let stage = Stage::new();
+        stage.fake.state().manner = Manner::Held;
+        let lead = stage.open().await;
+        lead.apply(job("once", &format!(r#", "overlap": "{overlap}""#))).await;
+        let first = lead.trigger("once", 1, stage.wall()).await;
+        lead.until(&first, RunState::Running, secs(5)).await;
+        stage.fake.state().unstoppable = true;
+        let second = lead.trigger("once", 2, stage.wall()).await;
+        pass(secs(3)).await;
+        let why = format!("run `{second}` is to run instead (overlap: {overlap})");
+        let run = lead.run(&first);
+        assert_eq!((run.state, run.cancel, &run.reason), (RunState::Running, Some(kind), &why));
+        lead.die().await;
+        stage.fake.state().unstoppable = false;
+        let lead = stage.open().await;
+        lead.until(&first, RunState::Cancelled, secs(20)).await;
+        assert_eq!(lead.run(&first).reason, why);
+        lead.until(&second, RunState::Running, secs(5)).await;
+        let stops = stage.fake.state().stops.clone();
+        assert!(stops.iter().all(|(of, how)| of.run_id == first && *how == kind), "{stops:?}");
+        stage.fake.assert_launched_once();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_makes_way_for_a_run_that_does_not_begin() {
+    let stage = Stage::new();
+    stage.fake.state().manner = Manner::Held;
+    let lead = stage.open().await;
+    let more = r#", "overlap": "cancel_other", "schedule": ["* * * * *"]"#;
+    lead.apply(job("once", more)).await;
+    let first = lead.trigger("once", 1, stage.wall()).await;
+    lead.until(&first, RunState::Running, secs(5)).await;
+    let next = Timestamp((stage.wall().0 / 60_000 + 1) * 60_000);
+    pass(next.before(secs(5)).since(stage.wall())).await;
+    let ahead = lead.runs("once").into_iter().find(|run| run.run_id != first).unwrap();
+    lead.apply(job("once", &format!(r#"{more}, "suspend": true"#))).await;
+    lead.until(&ahead.run_id, RunState::Completed, secs(20)).await;
+    assert!(lead.run(&ahead.run_id).skipped);
+    assert_eq!(lead.run(&first).state, RunState::Running);
 }

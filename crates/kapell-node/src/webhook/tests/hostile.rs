@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::testing::within;
+use crate::testing::{TokioClock, within};
 use crate::webhook::{HttpOutbound, Outbound as _, Sent};
 
 /// How long a test may take that is to take no time.
@@ -107,7 +107,12 @@ fn sent(url: &str, limit: Duration) -> Sent {
 }
 
 async fn call(url: &str, limit: Duration) -> Answer {
-    within("an answer", SOON, HttpOutbound::new(None).send(&sent(url, limit))).await
+    within(
+        "an answer",
+        SOON,
+        HttpOutbound::new(None, Arc::new(TokioClock::new())).send(&sent(url, limit)),
+    )
+    .await
 }
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -153,6 +158,17 @@ async fn errors_of_a_server_are_told_with_when_to_come_back() {
             Answer::Status { status: 503, retry_after: Some(Duration::from_secs(120)) },
         ),
         ("429 Slowly", "retry-after: soon\r\n", Answer::Status { status: 429, retry_after: None }),
+        (
+            "503 Then",
+            "date: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: Sun, 06 Nov 1994 08:51:07 GMT\r\n",
+            Answer::Status { status: 503, retry_after: Some(Duration::from_secs(90)) },
+        ),
+        (
+            // 2023-11-14 22:13:20 is now.
+            "429 Then",
+            "retry-after: Tue, 14 Nov 2023 22:13:50 GMT\r\n",
+            Answer::Status { status: 429, retry_after: Some(Duration::from_secs(30)) },
+        ),
         (
             "302 There",
             "location: http://127.0.0.1:1/\r\n",
@@ -225,7 +241,7 @@ async fn redirects_in_a_circle_end() {
 async fn a_secret_that_no_header_can_hold_is_refused_and_not_told() {
     let mut sent = sent("http://127.0.0.1:1/", SOON);
     sent.private = vec![("authorization".to_owned(), "hunter2\r\nx: y".to_owned())];
-    let answer = HttpOutbound::new(None).send(&sent).await;
+    let answer = HttpOutbound::new(None, Arc::new(TokioClock::new())).send(&sent).await;
     assert!(
         matches!(&answer, Answer::Refused(why) if why.contains("authorization") && !why.contains("hunter2")),
         "{answer:?}"

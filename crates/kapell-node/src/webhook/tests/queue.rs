@@ -5,11 +5,12 @@ use std::time::Duration;
 use kapell_core::constraint::delivery::Answer;
 use kapell_core::constraint::lines::Pace;
 use kapell_core::constraint::{Header, Place};
+use kapell_core::job::ActionId;
 use tokio::time::{Instant, timeout};
 
 use super::stage::{Reply, message, post, status};
 use crate::testing::eventually;
-use crate::webhook::{DeliveryState, Full, Hold, LEDGER_KEPT, Settled};
+use crate::webhook::{DeliveryState, Full, Hold, LEDGER_KEPT, Settled, webhook_id};
 
 const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -105,7 +106,7 @@ async fn a_secret_that_is_not_set_is_told_and_one_that_cannot_be_read_is_waited_
         let mut message = message(number, URL);
         message.target.place = Place::Secret("url".into());
         message.target.secret = Some("key".into());
-        message.secret_fields = vec![("routing_key", "routing".into())];
+        message.secret_fields = vec![("routing_key".to_owned(), "routing".into())];
         message
     };
     let settled = post.handler.deliver(secretly(1)).unwrap().settled().await;
@@ -215,4 +216,79 @@ async fn a_handler_without_a_worker_says_so() {
     let mut post = post(Pace::default());
     post.worker.shutdown().await;
     assert_eq!(post.handler.deliver(message(1, URL)).unwrap_err(), Full::Closed);
+}
+
+fn lasting(number: u32) -> crate::webhook::Message {
+    let id = ActionId(u128::from(number));
+    crate::webhook::Message {
+        hold: Hold::Outlive(id),
+        webhook_id: webhook_id(id),
+        ..message(number, URL)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_must_outlive_the_host_is_kept_until_it_was_taken() {
+    let before = post(Pace::default());
+    before.outside.will([Reply::Never]);
+    before.handler.entrust(lasting(7)).await.unwrap();
+    assert_eq!(before.outbox.messages.lock().unwrap().len(), 1, "it is on disk");
+    eventually("it is called", secs(1), async || before.outside.times().len() == 1).await;
+    // The host is killed, and the next one sends what is kept.
+    let kept: Vec<_> = before.outbox.messages.lock().unwrap().values().cloned().collect();
+    let mut before = before;
+    before.worker.shutdown().await;
+    let next = post(Pace::default());
+    next.outbox.messages.lock().unwrap().extend(kept.iter().map(|it| (it.id, it.clone())));
+    for message in kept {
+        next.handler.resume(message);
+    }
+    // Its run begins its actions anew.
+    next.handler.entrust(lasting(7)).await.unwrap();
+    eventually("it is not kept any more", secs(5), async || {
+        next.outbox.messages.lock().unwrap().is_empty()
+    })
+    .await;
+    assert_eq!(next.outside.times().len(), 1, "it was not sent twice");
+    let [one, other] = [&before, &next].map(|post| post.outside.sent().remove(0));
+    assert_eq!((&one.url, &one.body, one.method), (&other.url, &other.body, other.method));
+    assert_eq!(one.headers[2], other.headers[2], "under the same id");
+    assert_eq!(one.headers[2].1, format!("msg_{:032x}", 7));
+    let listed = next.handler.deliveries(|_| true);
+    assert_eq!((listed.len(), listed[0].state), (1, DeliveryState::Delivered));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_given_up_is_not_kept_either_and_what_cannot_be_kept_is_refused() {
+    let post = post(Pace::default());
+    post.outside.will([status(404)]);
+    post.handler.entrust(lasting(1)).await.unwrap();
+    eventually("it is not kept any more", secs(5), async || {
+        post.outbox.messages.lock().unwrap().is_empty()
+    })
+    .await;
+    assert_eq!(post.handler.deliveries(|_| true)[0].state, DeliveryState::GivenUp);
+    *post.outbox.refuses.lock().unwrap() = Some("too long".to_owned());
+    assert_eq!(post.handler.entrust(lasting(2)).await, Err("too long".to_owned()));
+    assert_eq!(post.outside.times().len(), 1, "nobody was called");
+    *post.outbox.refuses.lock().unwrap() = None;
+    post.handler.entrust(lasting(2)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_domain_that_fills_the_queue_leaves_room_for_others() {
+    let post = post(Pace { waiting: 6, ..Pace::default() });
+    post.outside.will((0..8).map(|_| Reply::Never));
+    let theirs = |number| {
+        let domain = kapell_core::board::Domain::new("theirs");
+        crate::webhook::Message { domain, ..message(number, URL) }
+    };
+    for number in 0..6 {
+        drop(post.handler.deliver(message(number, URL)).unwrap());
+    }
+    assert_eq!(post.handler.deliver(message(9, URL)).unwrap_err(), Full::Full);
+    for number in 10..13 {
+        drop(post.handler.deliver(theirs(number)).unwrap());
+    }
+    assert_eq!(post.handler.deliver(theirs(13)).unwrap_err(), Full::Full);
 }

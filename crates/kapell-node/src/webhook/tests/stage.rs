@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kapell_core::board::{Domain, SecretName};
+use kapell_core::board::{Domain, JobId, SecretName};
 use kapell_core::constraint::delivery::Answer;
 use kapell_core::constraint::lines::Pace;
-use kapell_core::constraint::{Place, Target};
+use kapell_core::constraint::{Method, Outgoing, Place, Target};
+use kapell_core::job::ActionId;
 use kapell_core::run::RunId;
 use kapell_core::seams::{Ids, Timestamp};
 use kapell_core::secret::{Secret, not_set};
@@ -17,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::testing::TokioClock;
-use crate::webhook::{Handler, Hold, Keys, Message, Outbound, Sent};
+use crate::webhook::{Handler, Hold, Keys, Message, Outbound, Outbox, Parts, Sent};
 
 /// What becomes of a call.
 #[derive(Debug, Clone)]
@@ -118,27 +119,56 @@ impl Ids for NoChance {
     }
 }
 
+/// What outlives a host.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) messages: Mutex<BTreeMap<ActionId, Outgoing>>,
+    pub(crate) refuses: Mutex<Option<String>>,
+}
+
+#[async_trait]
+impl Outbox for Kept {
+    async fn keep(&self, message: Outgoing) -> Result<(), String> {
+        if let Some(why) = self.refuses.lock().unwrap().clone() {
+            return Err(why);
+        }
+        self.messages.lock().unwrap().entry(message.id).or_insert(message);
+        Ok(())
+    }
+
+    async fn forget(&self, _: JobId, id: ActionId) {
+        self.messages.lock().unwrap().remove(&id);
+    }
+}
+
 pub(crate) struct Post {
     pub(crate) handler: Handler,
     pub(crate) outside: Arc<Outside>,
     pub(crate) vault: Arc<Vault>,
+    pub(crate) outbox: Arc<Kept>,
     pub(crate) worker: JoinSet<()>,
 }
 
 pub(crate) fn post(pace: Pace) -> Post {
     let (outside, vault) = (Outside::new(), Arc::new(Vault::default()));
-    let seams = (Arc::new(TokioClock::new()) as _, Arc::new(NoChance) as _);
-    let (handler, worker) =
-        Handler::new(Arc::clone(&outside) as _, Arc::clone(&vault) as _, seams, pace);
+    let outbox = Arc::new(Kept::default());
+    let parts = Parts {
+        outbound: Arc::clone(&outside) as _,
+        keys: Arc::clone(&vault) as _,
+        outbox: Arc::clone(&outbox) as _,
+        clock: Arc::new(TokioClock::new()),
+        ids: Arc::new(NoChance),
+    };
+    let (handler, worker) = Handler::new(parts, pace);
     let mut running = JoinSet::new();
     running.spawn(worker.run());
-    Post { handler, outside, vault, worker: running }
+    Post { handler, outside, vault, outbox, worker: running }
 }
 
 pub(crate) fn target(url: &str) -> Target {
     Target {
         place: Place::Url(url.to_owned()),
-        method: "POST",
+        method: Method::Post,
         headers: Vec::new(),
         body: None,
         secret: None,

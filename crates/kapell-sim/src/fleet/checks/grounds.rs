@@ -72,7 +72,8 @@ impl Grounds {
             | RecordKey::Domain(_)
             | RecordKey::Job(_)
             | RecordKey::Definition(..)
-            | RecordKey::Run(_) => {}
+            | RecordKey::Run(_)
+            | RecordKey::Message(..) => {}
         }
     }
 

@@ -150,7 +150,13 @@ impl NothingLost {
             Some(Record::Domain(fresh)) => {
                 (fresh.expires_at.map_or_else(String::new, |at| at.0.to_string()), 0)
             }
-            Some(Record::Actual(_) | Record::Job(_) | Record::Definition(_) | Record::Run(_)) => {
+            Some(
+                Record::Actual(_)
+                | Record::Job(_)
+                | Record::Definition(_)
+                | Record::Run(_)
+                | Record::Message(_),
+            ) => {
                 return Ok(());
             }
         };
@@ -179,7 +185,8 @@ impl NothingLost {
                 | Record::Actual(_)
                 | Record::Job(_)
                 | Record::Definition(_)
-                | Record::Run(_),
+                | Record::Run(_)
+                | Record::Message(_),
             )
             | None => false,
         };
@@ -205,7 +212,11 @@ fn goes(before: Option<&Record>, after: Option<&Record>) -> bool {
         return match before {
             Record::Desired(before) => !before.removing,
             Record::Task(_) | Record::Domain(_) => true,
-            Record::Actual(_) | Record::Job(_) | Record::Definition(_) | Record::Run(_) => false,
+            Record::Actual(_)
+            | Record::Job(_)
+            | Record::Definition(_)
+            | Record::Run(_)
+            | Record::Message(_) => false,
         };
     };
     if let Some((before, after)) = before.as_desired().zip(after.as_desired()) {
@@ -277,7 +288,8 @@ fn is_visible(key: &RecordKey, view: &View<'_>) -> bool {
             | Record::Domain(_)
             | Record::Job(_)
             | Record::Definition(_)
-            | Record::Run(_),
+            | Record::Run(_)
+            | Record::Message(_),
         ) => true,
         None => false,
     }

@@ -30,7 +30,8 @@ fn to_place(change: &Change) -> Option<Unit> {
         | Record::Domain(_)
         | Record::Job(_)
         | Record::Definition(_)
-        | Record::Run(_) => None,
+        | Record::Run(_)
+        | Record::Message(_) => None,
     }
 }
 

@@ -1,6 +1,5 @@
 //! `POST /v1/jobs`
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use hyper::StatusCode;
@@ -91,21 +90,19 @@ async fn problems(desk: &dyn Desk, definition: &JobDefinition) -> Vec<String> {
     problems
 }
 
+/// The board looks for circles too, and more strictly; here it is told beside all else that is wrong.
 fn circle(desk: &dyn Desk, definition: &JobDefinition) -> Option<String> {
-    let mut all: BTreeMap<JobId, Vec<JobId>> = BTreeMap::new();
     let own = kicks(definition);
-    if own.is_empty() {
-        return None;
-    }
-    desk.look_at_all(&mut |records| {
-        for id in records.jobs.keys() {
-            if let Some((_, other)) = records.job(id).filter(|(_, it)| !it.constraints.is_empty()) {
-                all.insert(id.clone(), kicks(other));
-            }
+    let kicked = |job: &JobId| {
+        if *job == definition.job_id {
+            return own.clone();
         }
-    });
-    all.insert(definition.job_id.clone(), own);
-    let kicked = |job: &JobId| all.get(job).cloned().unwrap_or_default();
+        let found = look(desk, job.as_str(), |records| {
+            let there = records.job(job).filter(|(_, it)| !it.constraints.is_empty());
+            there.map(|(_, other)| kicks(other))
+        });
+        found.flatten().unwrap_or_default()
+    };
     cycles::cycle(&definition.job_id, kicked).map(|cycle| cycles::tell(&cycle))
 }
 

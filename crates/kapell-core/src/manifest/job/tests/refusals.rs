@@ -18,7 +18,7 @@ exclude: [{date: 12-24}]
 suspend: maybe
 pause_after_failures: many
 command: []
-constraints: [requirePreviousSuccess]
+constraints: [[requirePreviousSuccess]]
 actions: [log]
 retry: {initial_delay: 1s}
 tags: [[a]]
@@ -57,7 +57,7 @@ command: {command: '', dir: x}
         "11:10: `suspend` must be true or false, not `maybe` (write `true` or `false`)",
         "12:23: `pause_after_failures` must be a whole number, not `many` (write a number from 1 to 10000)",
         "13:10: `command` is an empty list (write `[program, argument]`)",
-        "14:15: a constraint must be a mapping, not a single value (write `NAME: {config: …}`)",
+        "14:15: a constraint must be a mapping, not a list (write `NAME: {config: …}`)",
         "15:10: `actions` must be a mapping, not a list (write `NAME: {…}` lines)",
         "16:8: `retry` has no `max_retries` (add `max_retries: …`)",
         "17:8: `tags` must be text, not a list (write one value, quoted if it is long)",

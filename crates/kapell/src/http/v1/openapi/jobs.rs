@@ -31,7 +31,7 @@ fn texts() -> Value {
 fn definition() -> Value {
     let overlaps = Overlap::ALL.map(Overlap::name);
     let policies = CatchUpPolicy::ALL.map(CatchUpPolicy::name);
-    let constraint = json!({ "type": "object", "description": "One constraint by its name, with its `config` and its lists of actions." });
+    let constraint = json!({ "type": ["object", "string"], "description": "One constraint by its name, with its `config` and its lists of actions; or its name alone, if it needs no `config`." });
     json!({
         "JobDefinition": strict(1, &[
             ("job_id", of("Id")), ("name", text()), ("domain", of("Id")),
@@ -70,7 +70,7 @@ fn definition() -> Value {
             ("name", text()), ("default", text()), ("options", list(&text())),
             ("changeable", json!({ "type": "boolean", "default": true })), ("about", text()),
         ]),
-        "JobHistory": strict(0, &[("succeeded", count()), ("failed", count()), ("max_age", of("Length"))]),
+        "JobHistory": strict(0, &[("succeeded", count()), ("failed", count()), ("skipped", count()), ("max_age", of("Length"))]),
     })
 }
 
@@ -105,6 +105,7 @@ fn jobs() -> Value {
         ("paused", pause),
         ("failures_in_a_row", count()),
         ("skip_next", count()),
+        ("figures", about(&json!({ "type": "object" }), "By the action `metric` of its runs.")),
         ("removed", flag()),
         ("cancels_runs", flag()),
         ("passed", about(&list(&passed), "Moments that came to nothing, the newest last.")),
