@@ -10,6 +10,7 @@ mod bench;
 mod chaos;
 mod command;
 mod error;
+mod kills;
 mod scratch;
 mod sim;
 mod soak;
@@ -40,9 +41,9 @@ usage: cargo xtask COMMAND
   bench cell [--json] [--smoke]     measure cells: starts beside `runc`, crashes, failover, an agent at rest
   sim --seed N [--trace]            replay one simulated platform
   sim --minutes M [--seed N]        simulate platforms for a while
-  soak [--minutes N] [--seed S] [--only PART]
+  soak [--minutes N] [--rounds N] [--seed S] [--only PART]
                                     long randomised rounds, recorded in docs/soak.md; PART is core, workflows,
-                                    hosts, fleet, leadership, platform or chaos
+                                    hosts, fleet, leadership, platform or chaos, or what counts rounds: jobs, schedules
   backends up|down|status [NAME…]   servers that tests run against
 ";
 
