@@ -84,10 +84,9 @@ impl Rounds {
 
     /// Whether this line tells what happened in a round.
     fn hear(&mut self, line: &str) -> bool {
-        let Some((_, rest)) = line.split_once(SUMMARY) else { return false };
-        let Some((_, counts)) = rest.split_once(": ") else { return false };
-        for (what, count) in counts.split(", ").filter_map(|part| part.rsplit_once(' ')) {
-            *self.happened.entry(what.to_owned()).or_default() += count.parse().unwrap_or(0);
+        let Some(happened) = told(line, SUMMARY) else { return false };
+        for (what, count) in happened {
+            *self.happened.entry(what).or_default() += count;
         }
         true
     }
@@ -109,6 +108,14 @@ impl Rounds {
         }
         text
     }
+}
+
+/// What a test says that happened, if this line says it: `…SUMMARY<seed>: what 3, else 12`.
+pub(crate) fn told(line: &str, summary: &str) -> Option<BTreeMap<String, u64>> {
+    let (_, rest) = line.split_once(summary)?;
+    let (_, counts) = rest.split_once(": ")?;
+    let parts = counts.trim_end().split(", ").filter_map(|part| part.rsplit_once(' '));
+    Some(parts.map(|(what, count)| (what.to_owned(), count.parse().unwrap_or(0))).collect())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod bench;
 mod chaos;
 mod command;
 mod error;
+mod kills;
 mod scratch;
 mod sim;
 mod soak;
@@ -41,9 +42,9 @@ usage: cargo xtask COMMAND
   bench jobs [--json] [--smoke]     measure jobs: schedules, runs at rest and runs that are due, beside controls
   sim --seed N [--trace]            replay one simulated platform
   sim --minutes M [--seed N]        simulate platforms for a while
-  soak [--minutes N] [--seed S] [--only PART]
+  soak [--minutes N] [--rounds N] [--seed S] [--only PART]
                                     long randomised rounds, recorded in docs/soak.md; PART is core, workflows,
-                                    hosts, fleet, leadership, platform or chaos
+                                    hosts, fleet, leadership, platform or chaos, or what counts rounds: jobs, schedules
   backends up|down|status [NAME…]   servers that tests run against
 ";
 

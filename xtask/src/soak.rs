@@ -8,6 +8,7 @@ use crate::backends::Session;
 use crate::chaos;
 use crate::command;
 use crate::error::{Error, Result, failed};
+use crate::kills;
 use crate::sim;
 use crate::workspace::Workspace;
 
@@ -18,6 +19,13 @@ const DEFAULT_MINUTES: u64 = 5;
 /// A round is a workflow that is killed and resumed, a few hundred milliseconds.
 const ROUNDS_PER_MINUTE: u64 = 200;
 const PROPERTY_CASES: &str = "20000";
+/// Rounds of kills of hosts that lead runs.
+const JOB_ROUNDS: u64 = 200;
+/// Random schedules that are tried over ten years, in four zones each.
+const SCHEDULES: u64 = 500;
+/// Takes them from its environment.
+const OF_SCHEDULES: &str =
+    "test --locked --release -p kapell-core --test schedule ten_years -- --nocapture";
 /// What the simulator of platforms says at its end, after how many there were.
 const WORLDS: &str = " seeds from ";
 
@@ -36,6 +44,10 @@ enum Does {
     Worlds,
     /// Real fleets to which everything happens, for as long as told.
     Chaos,
+    /// Real hosts that are killed while they lead runs, as often as told.
+    Kills,
+    /// Random schedules against the oracle, as many as told.
+    Schedules,
 }
 
 const fn tests(name: &'static str, arguments: &'static str, heavy: bool) -> Part {
@@ -50,12 +62,16 @@ const PARTS: &[Part] = &[
     tests("leadership", "test --locked --no-fail-fast -p kapell leadership::", true),
     tests("platform", "test --locked --no-fail-fast -p kapell platform::", true),
     Part { name: "chaos", does: Does::Chaos },
+    Part { name: "jobs", does: Does::Kills },
+    Part { name: "schedules", does: Does::Schedules },
 ];
 
 /// How long to soak, and from which seed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     minutes: u64,
+    /// Of parts that count rounds instead of minutes; each has its own number otherwise.
+    rounds: Option<u64>,
     seed: Option<u64>,
     /// One part alone.
     only: Option<Part>,
@@ -63,15 +79,16 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
-        let mut options = Self { minutes: DEFAULT_MINUTES, seed: None, only: None };
+        let mut options = Self { minutes: DEFAULT_MINUTES, rounds: None, seed: None, only: None };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let value = words.next().copied().unwrap_or_default();
             let number = value.parse::<u64>().ok();
             match (*word, number) {
                 ("--minutes", Some(minutes @ 1..)) => options.minutes = minutes,
+                ("--rounds", Some(rounds @ 1..)) => options.rounds = Some(rounds),
                 ("--seed", Some(seed)) => options.seed = Some(seed),
-                ("--minutes" | "--seed", _) => {
+                ("--minutes" | "--rounds" | "--seed", _) => {
                     return Err(Error::Usage(format!("soak: {word} needs a number")));
                 }
                 ("--only", _) => options.only = Some(part(value)?),
@@ -103,6 +120,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         Session::begin(&servers)?
     } else if parts.iter().any(|part| part.does == Does::Chaos) {
         Session::begin(chaos::SERVERS)?
+    } else if parts.iter().any(|part| part.does == Does::Kills) {
+        Session::begin(kills::SERVERS)?
     } else {
         Session::default()
     };
@@ -125,6 +144,17 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 rounds.push(done.show());
                 done.passed()
             }
+            Does::Kills => {
+                let count = options.rounds.unwrap_or(JOB_ROUNDS);
+                let (passed, done) = kills::run(workspace, &session, count, seed)?;
+                rounds.push(done);
+                passed
+            }
+            Does::Schedules => {
+                let count = options.rounds.unwrap_or(SCHEDULES);
+                rounds.push(format!("{count} schedules, ten years in four zones each"));
+                command::succeeds(&mut schedules(workspace, count, seed))?
+            }
         };
         if !passed {
             failures.push(part.name);
@@ -141,6 +171,13 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     print!("\n{HEAD}{row}");
     record(workspace, &row)?;
     if failures.is_empty() { Ok(()) } else { Err(Error::Reported) }
+}
+
+fn schedules(workspace: &Workspace, count: u64, seed: u64) -> Command {
+    let mut cargo = command::cargo(&workspace.root);
+    cargo.args(OF_SCHEDULES.split(' '));
+    cargo.env("KAPELL_SCHEDULES", count.to_string()).env("PROPTEST_RNG_SEED", seed.to_string());
+    cargo
 }
 
 fn long_tests(
@@ -213,9 +250,13 @@ mod tests {
     #[test]
     fn reads_minutes_seed_and_part() {
         let minutes = DEFAULT_MINUTES;
-        assert_eq!(Options::parse(&[]).unwrap(), Options { minutes, seed: None, only: None });
+        let usual = || Options { minutes, rounds: None, seed: None, only: None };
+        assert_eq!(Options::parse(&[]).unwrap(), usual());
         let options = Options::parse(&["--seed", "7", "--minutes", "10"]).unwrap();
-        assert_eq!(options, Options { minutes: 10, seed: Some(7), only: None });
+        assert_eq!(options, Options { minutes: 10, seed: Some(7), ..usual() });
+        let options = Options::parse(&["--only", "jobs", "--rounds", "20"]).unwrap();
+        assert_eq!((options.only.unwrap().does, options.rounds), (Does::Kills, Some(20)));
+        assert!(matches!(Options::parse(&["--rounds", "0"]), Err(Error::Usage(_))));
         let options = Options::parse(&["--only", "fleet"]).unwrap();
         assert_eq!(options.only.unwrap().does, Does::Worlds);
         let options = Options::parse(&["--only", "chaos", "--minutes", "60"]).unwrap();

@@ -112,6 +112,8 @@ fn syntax_problem(error: &ScanError) -> Problem {
         info if info.contains("tab") => problem.help("indent with spaces, YAML takes no tabs"),
         info if info.contains("unknown anchor") => problem
             .help("define it first with `&name`, or quote the text if `*` is meant literally"),
+        info if info.contains("anchor or alias") => problem
+            .help("a text that begins with `*` or `&`, such as a line of cron, must be in quotes"),
         _ => problem.help("check indentation, colons and quotes here and on the line before"),
     }
 }

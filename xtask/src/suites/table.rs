@@ -71,7 +71,7 @@ const WITH_CHAOS: Part = Part { beside: true, ..part(&["kapell"], Filter::Only(C
 const FLEET: &str = "fleet::";
 const WITH_FLEET: Part = part(&["kapell-sim"], Filter::Only(FLEET));
 const WITHOUT_FLEET: Part = part(&["kapell-sim"], Filter::ExceptAll(&[FLEET]));
-const JOBS: &str = "jobs::killed::";
+const JOBS: &str = "jobs::";
 const WITH_JOBS: Part = part(&["kapell"], Filter::Only(JOBS));
 const SCHEDULER: &str = "scheduler::";
 const WITH_SCHEDULER: Part = part(&["kapell-node"], Filter::Only(SCHEDULER));
@@ -86,7 +86,7 @@ pub(crate) const SUITES: &[Suite] = &[
     Suite { name: "workflows",  parts: &[WORKFLOWS], budget: minutes(3), quick: true, backends: &[] },
     Suite { name: "leadership", parts: &[all(&["kapell-store"]), WITHOUT_SCHEDULER, WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
     Suite { name: "platform",   parts: &[WITH_FLEET, WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
-    Suite { name: "jobs",       parts: &[WITH_SCHEDULER, WITH_JOBS], budget: minutes(4), quick: true, backends: &[] },
+    Suite { name: "jobs",       parts: &[WITH_SCHEDULER, WITH_JOBS], budget: minutes(4), quick: true, backends: &["etcd", "postgres"] },
     Suite { name: "cells",      parts: &[WITH_CHAOS, WITH_CELLS], budget: minutes(5), quick: true, backends: &["etcd", "registry"] },
 ];
 

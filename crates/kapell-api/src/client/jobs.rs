@@ -42,6 +42,12 @@ impl Client {
         self.ask(Call::post("/v1/jobs").json(definition).repeatable(true)).await
     }
 
+    /// Whether a host would take it. Nothing is changed.
+    pub async fn check_job(&self, definition: &JobDefinition) -> Result<(), Error> {
+        let call = Call::post("/v1/jobs?dry_run=true").json(definition).repeatable(true);
+        self.send(&call).await.map(drop)
+    }
+
     pub async fn delete_job(&self, job_id: &str, cancel_runs: bool) -> Result<(), Error> {
         let query = query(&[("cancel_runs", cancel_runs.then_some("true"))]);
         self.send(&Call::delete(path(&["jobs", job_id]) + &query)).await.map(drop)

@@ -196,6 +196,16 @@ impl Places {
 
     /// A run is due. Of the runs that had to go for it, and of itself, the answer says what becomes.
     pub fn ask(&mut self, run: &RunId, due_at: Timestamp) -> Vec<Decision> {
+        self.enter(run, due_at, false)
+    }
+
+    /// The same for a run that makes up for a moment, by a backfill or because nobody led. All of them are due at once and
+    /// each is wanted, so it waits for its turn whatever `overlap` says, and nobody has to go for it.
+    pub fn ask_in_turn(&mut self, run: &RunId, due_at: Timestamp) -> Vec<Decision> {
+        self.enter(run, due_at, true)
+    }
+
+    fn enter(&mut self, run: &RunId, due_at: Timestamp, in_turn: bool) -> Vec<Decision> {
         let job = run.job_id();
         let Some(places) = self.jobs.get_mut(&job) else { return Vec::new() };
         if places.holders.contains(run) {
@@ -205,10 +215,13 @@ impl Places {
         if places.waiting.contains(&turn) {
             return Vec::new();
         }
-        if let Some(refused) = self.refusal(&job, run) {
-            return vec![refused];
+        let mut decisions = Vec::new();
+        if !in_turn {
+            if let Some(refused) = self.refusal(&job, run) {
+                return vec![refused];
+            }
+            decisions = self.make_way(&job, run);
         }
-        let mut decisions = self.make_way(&job, run);
         if let Some(places) = self.jobs.get_mut(&job) {
             places.waiting.insert(turn);
         }

@@ -219,6 +219,7 @@ pub fn of_run(run: &Run) -> Vec<Decision> {
 
 fn noted(noted: &Noted) -> (About, String) {
     match noted {
+        Noted::State { to, why } if why.is_empty() => (About::State, to.name().to_owned()),
         Noted::State { to, why } => (About::State, format!("{}: {why}", to.name())),
         Noted::Revision { revision } => {
             (About::State, format!("it goes by revision {revision} of its job"))

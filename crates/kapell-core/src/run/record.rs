@@ -182,6 +182,18 @@ pub enum Trigger {
     },
 }
 
+impl Trigger {
+    /// Whether it stands for a moment that is past, of which there may be many at once.
+    pub const fn makes_up(&self) -> bool {
+        match self {
+            Self::CatchUp | Self::Backfill { .. } => true,
+            Self::Schedule | Self::Manual { .. } | Self::Retry { .. } | Self::Action { .. } => {
+                false
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopKind {

@@ -190,11 +190,13 @@ fn is_frequent(expression: &Expression) -> bool {
     late.is_some_and(|late| late.0 < start_of(YEARS.0 + 1, 1).as_millisecond())
 }
 
-/// A few expressions, or as many as a soak asks for: `KAPELL_SOAK_ROUNDS`, one of twenty.
+/// A few expressions, or as many as a soak asks for: `KAPELL_SCHEDULES`, or `KAPELL_SOAK_ROUNDS`, one of twenty.
 #[test]
 fn ten_years_of_random_expressions_are_due_as_the_oracle_says() {
-    let soak = std::env::var("KAPELL_SOAK_ROUNDS").ok().and_then(|text| text.parse::<u32>().ok());
-    let cases = soak.map_or(8, |rounds| (rounds / 20).max(20));
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    let of_rounds = || number("KAPELL_SOAK_ROUNDS").map(|rounds| (rounds / 20).max(20));
+    let soak = number("KAPELL_SCHEDULES").or_else(of_rounds);
+    let cases = soak.unwrap_or(8);
     let config = Config { failure_persistence: None, ..Config::with_cases(cases) };
     let some = expressions().prop_filter("too many moments but for a soak", move |expression| {
         soak.is_some() || (expression.second.is_none() && !is_frequent(expression))

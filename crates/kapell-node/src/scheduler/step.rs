@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kapell_core::board::JobId;
 use kapell_core::job::JobRequest;
-use kapell_core::job::admit::{Decision, Terms};
+use kapell_core::job::admit::{Decision, Places, Terms};
 use kapell_core::run::{
     Ask, Entry as Note, Happened, Noted, Orchestrator, Run, RunId, RunState, RunUpdate, StopKind,
     Timer, UpdateKind,
@@ -110,11 +110,15 @@ impl Actor {
             return self.tell(key, Happened::TurnedAway { why });
         }
         let terms = Terms::of(&entry.it.plan().definition);
-        let mut decisions = self.places.ask(&run_id, due_at);
+        let in_turn = self.board.look(run_id.job(), |records| {
+            records.runs.get(&run_id).is_some_and(|run| run.trigger.makes_up())
+        });
+        let ask = if in_turn { Places::ask_in_turn } else { Places::ask };
+        let mut decisions = ask(&mut self.places, &run_id, due_at);
         if decisions.is_empty() {
             // Its job is not there any more: it goes by what it knows of it itself.
             decisions = self.places.update(&run_id.job_id(), terms);
-            decisions.extend(self.places.ask(&run_id, due_at));
+            decisions.extend(ask(&mut self.places, &run_id, due_at));
         }
         self.decided(decisions);
     }

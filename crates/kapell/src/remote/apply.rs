@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use kapell_api::client::{Client, Error};
+use kapell_api::v1::JobView;
 use kapell_core::board::plan::IN_PLACE;
 use kapell_core::board::{DesiredLrp, DesiredUpdate, JobId, TaskDefinition};
 use kapell_core::constraint::kicks;
@@ -13,6 +14,7 @@ use kapell_core::manifest::{Document, differences};
 use super::FAILED;
 use super::args::Apply;
 use super::files::{name, read};
+use super::many_jobs;
 use crate::{BAD_INPUT, print, say};
 
 /// What applying a document comes to.
@@ -66,23 +68,48 @@ pub(crate) async fn have(
         say(&format!("error: nothing was changed: {circle}\n"));
         return Ok(FAILED);
     }
+    let stand = many_jobs::standing(documents, client).await?;
     let mut steps = Vec::with_capacity(documents.len());
     for document in documents {
-        steps.push(plan(document, client).await?);
+        steps.push(plan(document, &stand, client).await?);
     }
     if steps.iter().any(|step| matches!(step, Step::Refuse { .. })) {
         refuse(documents, &steps);
         return Ok(FAILED);
     }
-    for (document, step) in documents.iter().zip(&steps) {
-        if !dry_run {
-            perform(document, step, client).await.with_context(|| {
-                format!("{} was not applied, nor was anything after it", name(document))
-            })?;
-        }
-        print(&format!("{} {}\n", name(document), told(step, dry_run)));
+    let changed = documents.iter().zip(&steps).filter(|(_, step)| **step != Step::Unchanged);
+    if !many_jobs::are_taken(changed.filter_map(|(it, _)| job(it)), client).await? {
+        return Ok(FAILED);
+    }
+    let mut rest: Vec<(&Document, &Step)> = documents.iter().zip(&steps).collect();
+    while !rest.is_empty() {
+        let later = rest.split_off(many_jobs::together(&rest));
+        perform_all(&rest, dry_run, client).await?;
+        rest = later;
     }
     Ok(0)
+}
+
+/// One document, or some jobs at once. What was done is told, so that after a failure nobody has to guess.
+async fn perform_all(
+    some: &[(&Document, &Step)],
+    dry_run: bool,
+    client: &Client,
+) -> anyhow::Result<()> {
+    let mut failed = None;
+    let done = match some {
+        _ if dry_run => some.iter().map(|_| Ok(())).collect(),
+        [(document, step)] => vec![perform(document, step, client).await],
+        jobs => many_jobs::apply(jobs, client).await,
+    };
+    for ((document, step), done) in some.iter().zip(done) {
+        match done {
+            Ok(()) => print(&format!("{} {}\n", name(document), told(step, dry_run))),
+            Err(error) => failed = failed.or(Some((name(document), error))),
+        }
+    }
+    let Some((name, error)) = failed else { return Ok(()) };
+    Err(error).with_context(|| format!("{name} was not applied, nor was what is not listed"))
 }
 
 /// The jobs that would kick each other off without end: of the documents, and of the host.
@@ -99,14 +126,18 @@ async fn circle(documents: &[Document], client: &Client) -> Result<Option<String
     Ok(found.map(|cycle| cycles::tell(&cycle)))
 }
 
-fn job(document: &Document) -> Option<&JobDefinition> {
+pub(super) fn job(document: &Document) -> Option<&JobDefinition> {
     match document {
         Document::Job(job) => Some(job),
         Document::Lrp { .. } | Document::Task(_) => None,
     }
 }
 
-async fn plan(document: &Document, client: &Client) -> Result<Step, Error> {
+async fn plan(
+    document: &Document,
+    stand: &BTreeMap<JobId, JobView>,
+    client: &Client,
+) -> Result<Step, Error> {
     match document {
         Document::Lrp { lrp, counts } => {
             match client.desired_lrp(lrp.process_guid.as_str()).await {
@@ -120,12 +151,10 @@ async fn plan(document: &Document, client: &Client) -> Result<Step, Error> {
             Err(error) if error.is_not_found() => Ok(Step::Create),
             Err(error) => Err(error),
         },
-        Document::Job(job) => match client.job(job.job_id.as_str()).await {
-            Ok(stands) if stands.job.removed => Ok(Step::Create),
-            Ok(stands) => Ok(compare_job(job, &stands.definition)),
-            Err(error) if error.is_not_found() => Ok(Step::Create),
-            Err(error) => Err(error),
-        },
+        Document::Job(job) => Ok(match stand.get(&job.job_id) {
+            Some(stands) if !stands.job.removed => compare_job(job, &stands.definition),
+            Some(_) | None => Step::Create,
+        }),
     }
 }
 

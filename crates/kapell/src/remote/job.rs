@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kapell_api::client::{Client, Error, RunFilter};
-use kapell_api::v1::{BackfillWanted, JobView, RunView, TriggerWanted, When};
+use kapell_api::v1::{BackfillWanted, JobView, RunBrief, RunView, TriggerWanted, When};
 use kapell_core::job::{PauseCause, Payload, when};
 use kapell_core::seams::Timestamp;
 
@@ -101,13 +101,18 @@ pub(crate) fn list(jobs: &[JobView], now: Timestamp) -> Table {
             state(view),
             schedule(view).into(),
             next.into(),
-            last.map_or_else(|| "-".to_owned(), |run| relative(run.scheduled_at, now)).into(),
+            last.map_or_else(|| "-".to_owned(), |run| relative(began(run), now)).into(),
             last.map_or_else(|| "-".into(), |run| run_state(run.state, run.skipped)),
             view.active_runs.to_string().into(),
             view.job.domain.as_str().into(),
         ]
     };
     Table { columns: LIST, rows: jobs.iter().map(row).collect(), nothing: "no jobs" }
+}
+
+/// One that makes up for a moment, or was skipped, did not begin when it was scheduled.
+fn began(run: &RunBrief) -> Timestamp {
+    run.started_at.or(run.completed_at).unwrap_or(run.scheduled_at)
 }
 
 fn state(view: &JobView) -> Cell {

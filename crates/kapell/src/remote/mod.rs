@@ -19,6 +19,7 @@ mod job_times;
 mod logs;
 mod lrp;
 mod lrp_run;
+mod many_jobs;
 mod plan;
 mod raw;
 mod reach;

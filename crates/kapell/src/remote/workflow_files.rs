@@ -58,7 +58,11 @@ fn places(bytes: &[u8]) -> Vec<Option<Span>> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Vec::new() };
     let Ok(nodes) = yaml::parse(text) else { return Vec::new() };
     let there = nodes.iter().filter(|node| !node.is_null());
-    there.map(|node| Some(entry(entry(node, "workflow")?, "file")?.span)).collect()
+    let place = |node: &Node<'_>| {
+        let workflow = entry(node, "workflow")?;
+        Some(entry(workflow, "file").unwrap_or(workflow).span)
+    };
+    there.map(place).collect()
 }
 
 fn entry<'n, 'a>(node: &'n Node<'a>, name: &str) -> Option<&'n Node<'a>> {

@@ -83,6 +83,21 @@ fn each_policy_does_what_its_name_says() {
 }
 
 #[test]
+fn runs_that_make_up_for_moments_wait_for_their_turn_whatever_overlap_says() {
+    for overlap in [Overlap::Skip, Overlap::QueueOne, Overlap::CancelOther, Overlap::TerminateOther]
+    {
+        let mut places = Places::default();
+        places.update(&"j".into(), terms(overlap, 1, None));
+        let said: Vec<Vec<String>> =
+            (1..=3).map(|number| shown(&places.ask_in_turn(&run("j", number), due(9)))).collect();
+        let expected: [&[&str]; 3] = [&["+j:1"], &["j:2 behind j:1"], &["j:3 behind j:1"]];
+        assert_eq!(said, expected, "{overlap:?}");
+        assert_eq!(shown(&places.ended(&run("j", 1))), ["+j:2"], "{overlap:?}: in order");
+        assert_eq!(shown(&places.ended(&run("j", 2))), ["+j:3"], "{overlap:?}");
+    }
+}
+
+#[test]
 fn jobs_of_a_group_take_turns_whatever_each_allows_itself() {
     let mut places = Places::default();
     places.update(&"a".into(), terms(Overlap::Allow, 1, Some(("g", 3))));

@@ -33,6 +33,14 @@ fn an_alias_without_an_anchor_is_refused() {
 }
 
 #[test]
+fn a_line_of_cron_without_quotes_is_refused_with_what_would_be_right() {
+    let want = "1:11: invalid YAML: while scanning an anchor or alias, did not find expected \
+                alphabetic or numeric character (a text that begins with `*` or `&`, such as a line \
+                of cron, must be in quotes)";
+    assert_eq!(wrong("schedule: * * * * *\n"), [want]);
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_what_was_meant() {
     let want = "3:5: unknown key `comand` in a step (did you mean `command`?)";
     assert_eq!(wrong("steps:\n  - name: a\n    comand: x\n"), [want]);

@@ -60,6 +60,16 @@ async fn what_is_wrong_with_a_job_is_told_at_once_and_nothing_is_asked() {
 }
 
 #[tokio::test]
+async fn it_can_be_asked_whether_a_job_would_be_taken() {
+    let (host, desk) = Host::with_board().await;
+    assert_eq!(host.send("POST", "/v1/jobs?dry_run=true", NIGHTLY).await.status, 204);
+    let bad = r#"{"job_id":"w","workflow":{"file":"/nowhere/flow.yaml"}}"#;
+    let reply = host.send("POST", "/v1/jobs?dry_run=true", bad).await;
+    assert_eq!(reply.problem(), (422, "invalid".to_owned()), "{reply:?}");
+    assert!(desk.take_asked().is_empty(), "nothing was changed");
+}
+
+#[tokio::test]
 async fn a_workflow_is_read_before_its_job_is_stored() {
     let (host, desk) = Host::with_board().await;
     for (workflow, want) in [

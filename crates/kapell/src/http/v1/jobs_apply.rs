@@ -24,6 +24,7 @@ use super::refusal::refused;
 
 pub(super) async fn apply(call: Call) -> Result<Answer, Box<Problem>> {
     let now = call.now;
+    let dry_run = call.query.switch("dry_run")?;
     let (definition, asked) = call.json_read(manifest::read_job).await?;
     let job_id = definition.job_id.clone();
     asked.note.about("job_id", job_id.as_str());
@@ -32,6 +33,9 @@ pub(super) async fn apply(call: Call) -> Result<Answer, Box<Problem>> {
     let problems = problems(&*asked.desk, &definition).await;
     if !problems.is_empty() {
         return Err(refused(&Refusal::Invalid { problems }));
+    }
+    if dry_run {
+        return Ok(answer::nothing());
     }
     let before = look(&*asked.desk, job_id.as_str(), |records| {
         let there = records.job(&job_id).filter(|(job, _)| !job.removed);

@@ -206,7 +206,7 @@ pub(super) const ROUTES: &[Route<Op>] = {
         route(Delete, "/v1/secrets/{domain}/{secret}", Op::RemoveSecret, Nothing, "Removes a secret"),
         with(route(Get, "/v1/audit", Op::Audit, One("AuditPage"), "Shows who changed what while this host led"), &["since", "after", "limit"]),
         with(route(Get, "/v1/jobs", Op::ListJobs, Many("JobView"), "Lists jobs, with their next and last runs"), &["domain", "tag"]),
-        taking(route(Post, "/v1/jobs", Op::ApplyJob, Made("JobApplied"), "Makes a job, or changes it to what is sent"), "JobDefinition"),
+        with(taking(route(Post, "/v1/jobs", Op::ApplyJob, Made("JobApplied"), "Makes a job, or changes it to what is sent"), "JobDefinition"), &["dry_run"]),
         route(Get, "/v1/jobs/{job_id}", Op::GetJob, One("JobView"), "Shows a job"),
         with(route(Delete, "/v1/jobs/{job_id}", Op::DeleteJob, Nothing, "Schedules nothing more; the job is gone once its last run has ended"), &["cancel_runs"]),
         taking(route(Post, "/v1/jobs/{job_id}/pause", Op::PauseJob, One("JobView"), "Schedules nothing until it is resumed"), "PauseWanted"),

@@ -260,6 +260,10 @@ kind: job
 job_id: three
 schedule: '@daily'
 workflow: {file: bad.yaml}
+---
+kind: job
+job_id: four
+workflow: gone.yaml
 ";
     let path = dir.path().join("jobs.yaml").display().to_string();
     let mut sources = vec![Source::parse(path.clone(), text.as_bytes().to_vec())];
@@ -279,5 +283,6 @@ error: the workflow `none.yaml` cannot be read: No such file or directory (os er
 "
     );
     assert!(told.contains(&missing), "{told}");
+    assert!(told.contains("|           ^^^^^^^^^ a path is relative to this file"), "{told}");
     assert!(told.contains("bad.yaml:1:19") && told.contains("did you mean `command`?"), "{told}");
 }

@@ -22,6 +22,10 @@ pub(crate) struct Fleet {
     pub(crate) hosts: Vec<Host>,
     pub(crate) cells: Vec<Agent>,
     settings: Vec<(&'static str, &'static str)>,
+    /// Of hosts alone, and only of those that are started from now on.
+    of_hosts: Vec<(&'static str, String)>,
+    /// Hosts have nothing in common but the store and what they must know, as if on machines of their own.
+    apart: bool,
     /// A directory where each host and each cell has a file with all that it ever told.
     logs: Option<PathBuf>,
 }
@@ -71,7 +75,16 @@ impl Fleet {
         let cluster = Cluster::new(kind)?;
         let settings = settings.to_vec();
         let (addresses, hosts_there, cells) = (Vec::new(), Vec::new(), Vec::new());
-        let mut fleet = Self { cluster, addresses, hosts: hosts_there, cells, settings, logs };
+        let mut fleet = Self {
+            cluster,
+            addresses,
+            hosts: hosts_there,
+            cells,
+            settings,
+            of_hosts: Vec::new(),
+            apart: false,
+            logs,
+        };
         for number in 0..hosts {
             fleet.addresses.push(format!("127.0.0.1:{}", free_port()));
             let mut host = fleet.host_at(&fleet.addresses[number]);
@@ -89,7 +102,11 @@ impl Fleet {
         let (bench, mut command) =
             self.cluster.host_command(&self.cluster.url, address, address, ANY_PORT);
         command.envs(self.settings.iter().copied());
+        command.envs(self.of_hosts.iter().map(|(name, value)| (name, value)));
         let number = self.addresses.iter().position(|it| it == address).unwrap_or_default();
+        if self.apart && number > 0 {
+            command.env("KAPELL_STATE_DIR", self.state_apart(number));
+        }
         let bench = bench.logged(self.log(&format!("host-{number}")));
         let running = bench.start_command(command);
         let (address, listen) = (address.to_owned(), address.to_owned());
@@ -100,20 +117,51 @@ impl Fleet {
         Some(self.logs.as_ref()?.join(format!("{name}.log")))
     }
 
+    /// A directory of a host's own, with what hosts of one cluster must have in common.
+    fn state_apart(&self, number: usize) -> PathBuf {
+        let dir = self.cluster.bench.path(&format!("state-{number}"));
+        std::fs::create_dir_all(&dir).expect("a directory");
+        for name in ["token", "cluster.key"] {
+            let from = self.cluster.bench.path("state").join(name);
+            std::fs::copy(from, dir.join(name)).expect("the first host has made it");
+        }
+        dir
+    }
+
+    /// Sets something for hosts that are started from now on.
+    pub(crate) fn set_for_hosts(&mut self, name: &'static str, value: &str) {
+        self.of_hosts.retain(|(known, _)| *known != name);
+        self.of_hosts.push((name, value.to_owned()));
+    }
+
+    /// Hosts that are added from now on share no directory with the first.
+    pub(crate) const fn set_apart(&mut self) {
+        self.apart = true;
+    }
+
+    /// One host more, which waits for its turn.
+    pub(crate) fn add_host(&mut self) {
+        self.addresses.push(format!("127.0.0.1:{}", free_port()));
+        self.start_hosts();
+    }
+
     /// Starts what was killed, where it was.
     pub(crate) fn start_hosts(&mut self) {
         let there: BTreeSet<&String> = self.hosts.iter().map(|host| &host.address).collect();
         let missing: Vec<String> =
             self.addresses.iter().filter(|it| !there.contains(it)).cloned().collect();
-        for address in missing {
-            let mut host = self.host_at(&address);
-            host.listens();
-            self.hosts.push(host);
-        }
+        missing.iter().for_each(|address| self.start_host(address));
     }
 
-    /// Ends whoever leads without a word.
-    pub(crate) fn kill_leader(&mut self) {
+    /// Starts the one that was killed there.
+    pub(crate) fn start_host(&mut self, address: &str) {
+        let mut host = self.host_at(address);
+        host.listens();
+        self.hosts.push(host);
+    }
+
+    /// Ends whoever leads without a word, and tells where that was.
+    pub(crate) fn kill_leader(&mut self) -> String {
         let at = eventually("a leader", || {
             if self.hosts.len() == 1 {
                 return self.hosts[0].has_led().then_some(0);
@@ -122,7 +170,10 @@ impl Fleet {
             let named = self.hosts.iter_mut().position(|host| host.address == address)?;
             self.hosts[named].has_led().then_some(named)
         });
-        self.hosts.remove(at).kill();
+        let host = self.hosts.remove(at);
+        let address = host.address.clone();
+        host.kill();
+        address
     }
 
     pub(crate) fn ports(&self) -> Vec<u16> {

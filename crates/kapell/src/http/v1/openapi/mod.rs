@@ -113,6 +113,10 @@ fn query_parameter(op: Op, name: &str) -> Value {
             json!({ "type": "boolean", "default": false }),
             "Cancel its runs too, also those that are under way.",
         ),
+        "dry_run" => (
+            json!({ "type": "boolean", "default": false }),
+            "Say what is wrong with it, or nothing (204), and change nothing.",
+        ),
         "n" => (
             json!({ "type": "integer", "minimum": 1, "maximum": 1_000, "default": 20 }),
             "So many moments.",
