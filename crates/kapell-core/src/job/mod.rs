@@ -29,6 +29,6 @@ pub use definition::{
 };
 pub use environment::environment;
 pub use length::Length;
-pub use record::{Definition, Job, PassReason, Passed, Pause, PauseCause};
+pub use record::{Again, Definition, Job, PassReason, Passed, Pause, PauseCause};
 pub use request::{JobRequest, MOST_RUNS, NewRun, SchedulerNews};
 pub use task::TaskPayload;

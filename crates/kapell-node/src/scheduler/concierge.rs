@@ -122,7 +122,7 @@ impl Desk {
         parameters: BTreeMap<String, String>,
     ) -> Result<(), String> {
         self.may_reach(&of, &run_id.job_id())?;
-        let now = self.board.now();
+        let now = self.board.wall();
         let (job_id, trigger) = (run_id.job_id(), Trigger::Action { of });
         let run = NewRun { run_id, scheduled_at: now, due_at: now, trigger, parameters };
         match self.board.ask(Request::Job(JobRequest::Trigger { job_id, run })).await {

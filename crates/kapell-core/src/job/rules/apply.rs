@@ -48,6 +48,7 @@ impl Step<'_, '_> {
             domain: definition.domain.clone(),
             revision: former.as_ref().map_or(0, |job| job.revision),
             mark: former.as_ref().map_or(self.now, |job| job.mark.max(self.now)),
+            again: None,
             paused: None,
             failures_in_a_row: 0,
             skip_next: 0,
@@ -67,7 +68,7 @@ impl Step<'_, '_> {
         };
         if !former.is_some_and(same) {
             // What was planned by the former one stands elsewhere, and is refused.
-            job.mark = self.now.max(self.draft.stands(job).next());
+            job.reach(self.now.max(self.draft.stands(job).next()));
         } else if let Some(former) = former.filter(|former| former.suspend && !definition.suspend) {
             self.pass_until_now(job, PassReason::Suspended { note: former.suspend_note.clone() });
         }

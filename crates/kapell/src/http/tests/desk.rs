@@ -250,6 +250,7 @@ pub(super) fn job(definition: &JobDefinition) -> Job {
         domain: definition.domain.clone(),
         revision: 1,
         mark: Timestamp(1000),
+        again: None,
         paused: None,
         failures_in_a_row: 0,
         skip_next: 0,

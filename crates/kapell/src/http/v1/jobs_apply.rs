@@ -24,7 +24,7 @@ use super::jobs_look;
 use super::refusal::refused;
 
 pub(super) async fn apply(call: Call) -> Result<Answer, Box<Problem>> {
-    let now = call.now;
+    let now = call.wall;
     let (definition, asked) = call.json_read(manifest::read_job).await?;
     let job_id = definition.job_id.clone();
     asked.note.about("job_id", job_id.as_str());

@@ -33,6 +33,7 @@ fn view(definition: JobDefinition) -> JobView {
         domain: definition.domain.clone(),
         revision: 3,
         mark: NOW,
+        again: None,
         paused: None,
         failures_in_a_row: 0,
         skip_next: 0,
