@@ -35,10 +35,22 @@ pub enum Flaw {
     SecondInstanceKept,
     /// A container of a deleted task is taken for one of the new task of the same name.
     NamesakeMistaken,
+    /// The work of a run is launched before it is stored that it is about to be.
+    LaunchBeforeIntent,
+    /// With a run that is forgotten it is forgotten that its moment was dealt with.
+    MomentForgotten,
+    /// A run that has ended keeps its place.
+    PlaceKept,
+    /// A cancel is acknowledged and not stored.
+    CancelUnstored,
+    /// A new leader launches what it finds under way without asking for evidence of it.
+    LaunchUnasked,
+    /// A leader that does not lead any more launches what it was about to.
+    DeposedLaunches,
 }
 
 impl Flaw {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 21] = [
         Self::EffectsBeforeCommit,
         Self::AnswersBeforeCommit,
         Self::UnfencedCommit,
@@ -54,6 +66,12 @@ impl Flaw {
         Self::NoTwin,
         Self::SecondInstanceKept,
         Self::NamesakeMistaken,
+        Self::LaunchBeforeIntent,
+        Self::MomentForgotten,
+        Self::PlaceKept,
+        Self::CancelUnstored,
+        Self::LaunchUnasked,
+        Self::DeposedLaunches,
     ];
 }
 

@@ -3,7 +3,8 @@
 use super::desired::DesiredLrp;
 use super::ids::Names;
 use super::record::{ASIDE, Corrupt, Record, RecordKey, shard_of};
-use crate::run::Run;
+use super::task::Task;
+use crate::run::{Run, is_of_run};
 
 /// Where something lies that was set aside: behind a prefix of its own, then which commit did it,
 /// so that nothing is ever put in the place of something else, then the key that it had.
@@ -48,6 +49,10 @@ pub fn replacement(key: &[u8], (shard, shards): (u16, u16)) -> Option<Record> {
         // Its moment is not to be taken for one that nobody dealt with.
         RecordKey::Run(run) if run.moment().is_some() => {
             Some(Record::Run(Box::new(Run::unreadable(run))))
+        }
+        // A run whose task is not there would take it for one that was never launched.
+        RecordKey::Task(guid) if is_of_run(&guid) => {
+            Some(Record::Task(Box::new(Task::unreadable(guid))))
         }
         RecordKey::Instance(_)
         | RecordKey::Evacuating(_)

@@ -80,6 +80,9 @@ impl Draft<'_> {
 
     /// Up to where the moments of a job were dealt with. Whoever forgets the newest run writes its moment into the mark.
     pub(crate) fn stands(&self, job: &Job) -> Timestamp {
+        if job.again.is_some() {
+            return job.mark;
+        }
         let changed = self.changed_runs(&job.job_id).into_values().flatten();
         let made = changed.filter(|run| run.trigger.is_of_schedule()).map(|run| run.scheduled_at);
         made.fold(self.base.stands(job), Timestamp::max)

@@ -63,6 +63,9 @@ impl Records {
 
     /// Up to where the moments of a job were dealt with: its mark, or the newest run that its schedule has made.
     pub fn stands(&self, job: &Job) -> Timestamp {
+        if job.again.is_some() {
+            return job.mark;
+        }
         let newest = self.of_job(&job.job_id).and_then(|of_job| of_job.newest);
         newest.map_or(job.mark, |newest| newest.max(job.mark))
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::action::{Action, Variable};
+use super::action::{Action, Run, Variable};
 use super::ids::{CellId, Domain, InstanceGuid, TaskGuid};
 use crate::seams::Timestamp;
 
@@ -149,6 +149,34 @@ pub struct Task {
 }
 
 impl Task {
+    /// What stands for a task whose record cannot be read: it was launched, and nothing else is known of it.
+    pub fn unreadable(task_guid: TaskGuid) -> Self {
+        let definition = TaskDefinition {
+            task_guid,
+            domain: Domain::new("jobs"),
+            rootfs: None,
+            memory_mb: 0,
+            disk_mb: 0,
+            max_pids: 0,
+            cpu_millis: 0,
+            log_rate: 0,
+            placement_tags: Vec::new(),
+            env: Vec::new(),
+            action: Action::Run(Run { path: "/".to_owned(), ..Run::default() }),
+            result_file: String::new(),
+            completion_callback_url: String::new(),
+            annotation: String::new(),
+        };
+        let at = Timestamp(0);
+        Self {
+            state: TaskState::Completed,
+            failed: true,
+            failure_reason: "its record could not be read and was set aside".to_owned(),
+            first_completed_at: Some(at),
+            ..Self::pending(definition, InstanceGuid::new("unreadable"), at)
+        }
+    }
+
     /// A task that nobody has begun.
     pub const fn pending(
         definition: TaskDefinition,

@@ -74,6 +74,10 @@ pub fn settle_in(record: &mut Record, now: Timestamp) {
             }
         }
         Record::Run(run) => {
+            // What somebody asked for was to begin when it was asked for.
+            if run.run_id.is_asked_for() {
+                run.due_at = run.due_at.before(run.created_at.since(now));
+            }
             run.created_at = run.created_at.min(now);
             run.started_at = run.started_at.map(|at| at.min(now));
             run.completed_at = run.completed_at.map(|at| at.min(now));

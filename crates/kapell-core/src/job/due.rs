@@ -22,6 +22,20 @@ pub const MOST_MOMENTS: usize = 1_000;
 /// Moments of a job that schedules nothing are passed over together, so late.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// A job that stands further ahead of the clock than this was led by one that was wrong.
+pub const FAR: Duration = Duration::from_secs(60);
+
+/// Whether a job stands where no clock that is right has been.
+pub fn is_far_ahead(stands: Timestamp, now: Timestamp) -> bool {
+    stands > now.after(AHEAD + FAR)
+}
+
+/// Whether a job is to go back: it stands far ahead, and has passed over moments that have yet to come.
+pub fn is_to_go_back(job: &Job, stands: Timestamp, now: Timestamp) -> bool {
+    let passed_over = || job.passed.iter().any(|passed| now < passed.to);
+    !job.removed && job.again.is_none() && is_far_ahead(stands, now) && passed_over()
+}
+
 /// What becomes of the moments that are due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
@@ -57,6 +71,10 @@ pub fn plan(
         let Some(next) = moments.next_after(planned.to) else { return planned };
         planned.next = Some(next.at);
         if next.at > now.after(ahead) || planned.runs.len() == MOST_RUNS {
+            return planned;
+        }
+        if let Some(again) = job.again.filter(|again| again.until < next.at) {
+            planned.to = planned.to.max(again.until);
             return planned;
         }
         if looked == MOST_MOMENTS {

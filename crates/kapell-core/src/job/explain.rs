@@ -1,8 +1,9 @@
 //! Why a job did or did not run: every decision with its reason.
 
 use super::definition::JobDefinition;
-use super::due::{AHEAD, GRACE};
+use super::due::{AHEAD, GRACE, is_far_ahead};
 use super::record::{Job, PassReason, Passed, PauseCause};
+use super::when::show;
 use crate::run::{Noted, Run, RunState, Trigger};
 use crate::schedule::{ClockChange, Moments, Occurrence};
 use crate::seams::Timestamp;
@@ -86,8 +87,28 @@ pub fn job(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Expl
         Decision { at: run.scheduled_at, about: About::State, text }
     };
     decisions.extend(facts.runs.iter().map(ended));
+    decisions.extend(ahead(facts, now));
     decisions.sort_by_key(|decision| decision.at);
     Explained { summary: summary(facts, next), decisions, next }
+}
+
+/// Whether a clock that was wrong has led it.
+fn ahead(facts: &JobFacts<'_>, now: Timestamp) -> Option<Decision> {
+    let zone = &facts.definition.timezone;
+    let text = if let Some(again) = facts.job.again {
+        format!(
+            "a clock was ahead, and moments until {} were passed over: they come after all",
+            show(again.until, zone)
+        )
+    } else if is_far_ahead(facts.stands, now) {
+        format!(
+            "its moments until {} were dealt with when a clock was ahead of what it says now: the next one is after that",
+            show(facts.stands, zone)
+        )
+    } else {
+        return None;
+    };
+    Some(Decision { at: now, about: About::ClockChange, text })
 }
 
 /// Explains a moment: the one at `at` or, if there is none, the first after it.

@@ -31,6 +31,8 @@ pub use definition::{
 pub use environment::environment;
 pub use figure::Figure;
 pub use length::Length;
-pub use record::{ActionId, Definition, Job, PassReason, Passed, Pause, PauseCause, Revised};
+pub use record::{
+    ActionId, Again, Definition, Job, PassReason, Passed, Pause, PauseCause, Revised,
+};
 pub use request::{JobRequest, MOST_RUNS, NewRun, SchedulerNews};
 pub use task::TaskPayload;

@@ -35,6 +35,9 @@ pub struct Job {
     /// Every moment up to this one was dealt with. A run says the same of its own moment, so this one is written only
     /// for moments that came to nothing and when such a run is forgotten.
     pub mark: Timestamp,
+    /// Moments that a clock which was ahead had passed over, and that come after all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Again>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -62,7 +65,40 @@ pub struct Job {
     pub version: u64,
 }
 
+/// A job that was taken back stands at its mark, whatever its runs say, until it has been through what was passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Again {
+    /// The last moment that was passed over.
+    pub until: Timestamp,
+    /// Where the job stood, and stands again after that: what lies between was dealt with.
+    pub resume: Timestamp,
+}
+
 impl Job {
+    /// Every moment up to this one was dealt with.
+    pub(super) fn reach(&mut self, to: Timestamp) {
+        self.mark = self.mark.max(to);
+        if let Some(again) = self.again.take_if(|again| again.until <= self.mark) {
+            self.mark = self.mark.max(again.resume);
+        }
+    }
+
+    /// Stands at an earlier time again, from which moments were passed over although they have yet to come. False if there
+    /// are none.
+    pub(super) fn take_back(&mut self, stands: Timestamp, to: Timestamp) -> bool {
+        let Some(at) = self.passed.iter().position(|passed| to < passed.to) else { return false };
+        let passed = &mut self.passed[at];
+        let mark = Timestamp(passed.from.0.saturating_sub(1)).max(to);
+        self.again = Some(Again { until: passed.to, resume: stands });
+        self.mark = mark;
+        if passed.from <= mark {
+            (passed.to, passed.count) = (mark, 0);
+        } else {
+            self.passed.remove(at);
+        }
+        true
+    }
+
     /// Remembers moments that came to nothing, the newest.
     pub(super) fn pass(&mut self, passed: impl IntoIterator<Item = Passed>) {
         for next in passed {

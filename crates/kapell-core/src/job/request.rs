@@ -38,6 +38,13 @@ pub enum JobRequest {
         runs: Vec<NewRun>,
         passed: Vec<Passed>,
     },
+    /// A job that stands at `from`, far ahead of the clock, goes back to `to`, now by the clock on the wall, and through what
+    /// it had passed over.
+    TakeBack {
+        job_id: JobId,
+        from: Timestamp,
+        to: Timestamp,
+    },
     /// One run more: by a person, a backfill, an action or as another try of an ended run. An id that is there is refused.
     Trigger {
         job_id: JobId,
@@ -153,6 +160,7 @@ impl JobRequest {
             | Self::Pause { job_id, .. }
             | Self::Resume { job_id }
             | Self::Advance { job_id, .. }
+            | Self::TakeBack { job_id, .. }
             | Self::Trigger { job_id, .. }
             | Self::SkipNext { job_id, .. }
             | Self::Figure { job_id, .. }

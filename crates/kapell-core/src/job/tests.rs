@@ -1,6 +1,7 @@
 //! Jobs as they are kept.
 
 mod admit;
+mod ahead;
 mod change;
 mod counted;
 mod due;

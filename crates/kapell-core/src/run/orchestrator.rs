@@ -8,6 +8,7 @@ use super::id::RunId;
 use super::message::{Ask, Counts, Happened, Timer, WorkEnd};
 use super::progress::Progress;
 use super::record::{Entry, Noted, Run};
+use super::retry::delay;
 use super::state::{IllegalStep, RunState};
 use crate::job::JobDefinition;
 use crate::seams::Timestamp;
@@ -104,7 +105,7 @@ impl Orchestrator {
             RunState::PreRun => asks.push(Ask::Ring { timer: Timer::Due, at: run.due_at }),
             RunState::Retrying => {
                 this.progress_mut().resumed(run);
-                let at = run.retry_at.unwrap_or(now);
+                let at = this.retry_at(run, now);
                 asks.push(Ask::Ring { timer: Timer::Retry, at });
             }
             RunState::ContainerCreating | RunState::Running => {
@@ -131,6 +132,15 @@ impl Orchestrator {
             asks.extend(this.cancel(kind, run.reason.clone(), now));
         }
         (this, asks)
+    }
+
+    /// When the next attempt is due. Whoever stored that may have had a clock that was ahead: it does not wait for longer
+    /// than a wait that begins now.
+    fn retry_at(&self, run: &Run, now: Timestamp) -> Timestamp {
+        let retry = self.plan.definition.retry.as_ref();
+        let failed = run.attempt.saturating_sub(1);
+        let most = retry.map_or(now, |retry| now.after(delay(retry, &run.run_id, failed)));
+        run.retry_at.map_or(now, |at| at.min(most))
     }
 
     pub const fn state(&self) -> RunState {

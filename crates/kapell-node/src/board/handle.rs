@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub(super) tenure: Tenure,
     pub(super) settings: Settings,
     pub(super) clock: Arc<dyn Clock>,
+    /// The clock on the wall as it is, which may jump.
+    pub(super) wall: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn Ids>,
     pub(super) cells: Arc<dyn CellLink>,
     pub(super) sheets: Vec<RwLock<Sheet>>,
@@ -95,6 +97,11 @@ impl Board {
     /// The time by which it decides, which goes on when the clock on the wall jumps.
     pub fn now(&self) -> Timestamp {
         self.shared.clock.wall()
+    }
+
+    /// What the clock on the wall says: jobs go by it.
+    pub fn wall(&self) -> Timestamp {
+        self.shared.wall.wall()
     }
 
     /// Whether its leader still leads. Who does not shows nothing and decides nothing.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kapell_core::board::{Crash, Draft, Refusal, decide};
+use kapell_core::board::{Crash, Draft, Refusal, Request, decide};
 use kapell_core::causes::chain;
 use kapell_core::planted::Flaw;
 use kapell_store::Store;
@@ -130,7 +130,9 @@ impl Keeper {
         let (verdict, own) = {
             let sheet = self.board.sheet(self.shard.number);
             let mut draft = Draft::new(sheet.records(), group.changes());
-            let now = self.board.clock().wall();
+            // People's clocks say when jobs are due, and the scheduler goes by them too.
+            let is_of_jobs = matches!(asked.request, Request::Job(_));
+            let now = if is_of_jobs { self.board.wall() } else { self.board.clock().wall() };
             let verdict = decide(&mut draft, &asked.request, now, self.board.settings());
             (verdict, draft.into_changes())
         };

@@ -81,6 +81,7 @@ impl BoardService {
             tenure: tenure.clone(),
             settings: parts.settings.clone(),
             clock: Arc::clone(clock) as Arc<dyn Clock>,
+            wall: Arc::clone(&parts.clock),
             ids: Arc::clone(&parts.ids),
             cells: Arc::clone(&parts.cells),
             sheets: sheets.into_iter().map(RwLock::new).collect(),

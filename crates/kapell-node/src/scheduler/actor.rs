@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use kapell_core::job::SchedulerNews;
 use kapell_core::job::admit::{Places, Terms};
+use kapell_core::planted::Flaw;
 use kapell_core::run::Happened;
 use kapell_core::seams::{Clock, Moment, Timestamp};
 use rustc_hash::FxHashMap;
@@ -229,6 +230,7 @@ impl Actor {
         if self.next_pass <= now {
             self.next_pass = now.after(self.settings.safety_pass);
             self.look_after();
+            self.search_all();
             self.passes += 1;
             if self.passes.is_multiple_of(HISTORY_PASSES) {
                 self.clear_histories();
@@ -277,6 +279,12 @@ impl Actor {
     fn begin(&mut self, errand: Errand) {
         let Errand { key, ticket, attempt, deed } = errand;
         let kind = deed.kind();
+        let deposed =
+            !self.board.may_act() && !self.board.settings().planted.has(Flaw::DeposedLaunches);
+        if deposed && matches!(deed, Deed::Launch) {
+            // Whoever leads by now decides what becomes of it.
+            return self.lanes.ended(kind);
+        }
         let wanted = self.slab.get(key).filter(|entry| entry.ticket == ticket);
         let Some(entry) = wanted else { return self.lanes.ended(kind) };
         let run_id = entry.it.run_id();

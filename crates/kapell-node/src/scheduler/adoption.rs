@@ -46,9 +46,7 @@ impl Actor {
                 }
             }
         }
-        for backend in 0..self.backends.len() {
-            self.search(backend, Duration::ZERO);
-        }
+        self.search_all();
         tracing::info!(runs = self.slab.len(), "the scheduler has taken over what is under way");
     }
 
@@ -83,6 +81,15 @@ impl Actor {
             let (job, definition) = records.job(job_id)?;
             Some((job.revision, Arc::clone(definition)))
         })
+    }
+
+    /// Looks for work that nobody needs, unless that is being done: what could not be ended is found again next time.
+    pub(super) fn search_all(&mut self) {
+        if self.searches.is_empty() {
+            for backend in 0..self.backends.len() {
+                self.search(backend, Duration::ZERO);
+            }
+        }
     }
 
     /// Asks a backend for everything it has.

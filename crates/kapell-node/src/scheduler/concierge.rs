@@ -132,7 +132,7 @@ impl Desk {
         parameters: BTreeMap<String, String>,
     ) -> Result<(), String> {
         self.may_reach(&of, &run_id.job_id())?;
-        let now = self.board.now();
+        let now = self.board.wall();
         let by = self
             .board
             .look(of.job(), |records| records.runs.get(&of).map(|run| run.trigger.clone()));

@@ -61,6 +61,13 @@ impl Generator {
         self.changed.push_back(job_id);
     }
 
+    /// The clock was set: where each job stands may not be right any more.
+    pub(super) fn look_at_all(&mut self) {
+        let mut jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
+        jobs.sort_unstable();
+        self.changed.extend(jobs);
+    }
+
     /// The next moment of a job that no run was made for yet.
     pub(super) fn next_of(&self, job_id: &JobId) -> Option<Timestamp> {
         self.jobs.get(job_id).and_then(|known| known.next)
@@ -114,9 +121,14 @@ impl Generator {
         });
         let Some((job, definition, stands)) = found else { return self.forget(job_id) };
         let Some(schedule) = self.schedule(&job, &definition) else { return };
+        if due::is_to_go_back(&job, stands, now) {
+            tracing::warn!(%job_id, stands = stands.0, "a job stands far ahead of the clock: it goes back through what it passed over");
+            let request = JobRequest::TakeBack { job_id: job_id.clone(), from: stands, to: now };
+            return self.ask(board, job_id, request);
+        }
         let planned = due::plan(&job, stands, &definition, schedule.as_ref(), now, self.ahead);
         let Planned { runs, passed, to, next } = planned;
-        let asks = !runs.is_empty() || !passed.is_empty();
+        let asks = !runs.is_empty() || !passed.is_empty() || stands < to;
         let wake = next.map(|next| next.before(self.ahead));
         // Within reach and yet nothing to plan: it is looked at again, but not all the time.
         let wake = wake.map(|wake| if wake <= now { now.after(AGAIN) } else { wake });

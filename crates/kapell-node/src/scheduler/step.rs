@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kapell_core::board::JobId;
 use kapell_core::job::JobRequest;
 use kapell_core::job::admit::{Decision, Places, Terms};
+use kapell_core::planted::Flaw;
 use kapell_core::run::{
     Ask, Entry as Note, Happened, Noted, Orchestrator, Run, RunId, RunState, RunUpdate, StopKind,
     Timer, UpdateKind,
@@ -23,7 +24,13 @@ impl Actor {
     /// Takes up a run that the board has, new or left by another leader.
     pub(super) fn take_up(&mut self, run: &Run) {
         let Some(plan) = self.plan_of(run) else { return };
-        let (it, asks) = Orchestrator::begin(run, plan, self.wall());
+        let (it, mut asks) = Orchestrator::begin(run, plan, self.wall());
+        let unasked = self.board.settings().planted.has(Flaw::LaunchUnasked);
+        for ask in &mut asks {
+            if let (Ask::Find { attempt }, true) = (&*ask, unasked) {
+                *ask = Ask::Launch { attempt: *attempt };
+            }
+        }
         let mut entry = Entry::new(it);
         entry.launched = run.attempt > 0 || run.state != RunState::PreRun;
         if let Some(key) = self.slab.insert(entry) {
@@ -150,8 +157,13 @@ impl Actor {
         if let Some(metrics) = &update.metrics {
             self.stats.ended(entry.it.run_id().job_id(), update.state, metrics);
         }
+        let (kind, attempt) = (update.kind, update.attempt);
         let now = self.clock.now();
         self.syncer.offer(entry.it.run_id(), update, now);
+        let hasty = self.board.settings().planted.has(Flaw::LaunchBeforeIntent);
+        if hasty && kind == UpdateKind::Intent {
+            self.tell(key, Happened::Stored { kind, attempt });
+        }
     }
 
     /// Its outcome is stored and nothing of it runs: others may have its place.
@@ -166,6 +178,9 @@ impl Actor {
             self.lanes.discharge(Discharge { backend, attempts, stop: false });
         }
         self.checker.forget(run_id);
+        if self.board.settings().planted.has(Flaw::PlaceKept) {
+            return;
+        }
         let decisions = self.places.ended(run_id);
         self.decided(decisions);
     }
@@ -249,6 +264,7 @@ impl Actor {
         let rings =
             self.slab.iter_mut().filter_map(|(key, entry)| entry.ring.map(|(at, _)| (at, key)));
         self.timers.replace(rings);
+        self.generator.look_at_all();
     }
 
     /// A job has another revision: it reaches runs that wait for their time.

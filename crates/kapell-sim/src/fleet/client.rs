@@ -8,6 +8,7 @@ use kapell_core::board::{
     Action, DesiredLrp, DesiredUpdate, Domain, InstanceGuid, ProcessGuid, Refusal, Reply, Request,
     Run, TaskDefinition, TaskGuid,
 };
+use kapell_core::job::JobRequest;
 use kapell_node::board::Declined;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,7 @@ use super::mail::{Answer, Ask, Failed, Party};
 use super::plan::Plan;
 use super::timing::{LINGER, PATIENCE};
 use crate::parts::chance::Chance;
+use crate::parts::clock::Drifting;
 
 /// Between two rounds through all hosts.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -36,6 +38,7 @@ pub(super) struct Wishes {
     /// And that they nearly fill all there is.
     pub(super) tight: bool,
     pub(super) stop: CancellationToken,
+    pub(super) clock: Arc<Drifting>,
 }
 
 /// Lets all clients do what they do, until they are told to stop and know what became of it all.
@@ -46,6 +49,24 @@ pub(super) async fn clients(desk: Arc<Desk>, wishes: Wishes, mut chance: Chance)
         let (asker, wishes) = (Arc::clone(&asker), wishes.clone());
         Client { asker, wishes, chance }
     };
+    if wishes.plan.apps {
+        tend_apps(&mut tasks, &wishes, &mut chance, client);
+    }
+    if wishes.plan.jobs {
+        for job in 0..=chance.below(if wishes.plan.modest { 1 } else { 4 }) {
+            tasks.spawn(client(chance.fork()).tend_job(job));
+        }
+    }
+    while tasks.join_next().await.is_some() {}
+    asker.desk.end();
+}
+
+fn tend_apps(
+    tasks: &mut JoinSet<()>,
+    wishes: &Wishes,
+    chance: &mut Chance,
+    client: impl Fn(Chance) -> Client,
+) {
     for domain in 0..DOMAINS {
         tasks.spawn(client(chance.fork()).tend_domain(domain));
     }
@@ -60,8 +81,6 @@ pub(super) async fn clients(desk: Arc<Desk>, wishes: Wishes, mut chance: Chance)
     if wishes.plan.evacuations {
         tasks.spawn(client(chance.fork()).evacuate());
     }
-    while tasks.join_next().await.is_some() {}
-    asker.desk.end();
 }
 
 const DOMAINS: u32 = 3;
@@ -140,16 +159,19 @@ fn settled(request: &Request, known: &Result<Reply, Refusal>) -> Option<Reply> {
     match known {
         Ok(reply) => Some(reply.clone()),
         Err(Refusal::NotFound { .. }) => {
-            let removes =
-                matches!(request, Request::RemoveDesired { .. } | Request::DeleteTask { .. });
+            let removes = matches!(
+                request,
+                Request::RemoveDesired { .. }
+                    | Request::DeleteTask { .. }
+                    | Request::Job(JobRequest::Remove { .. })
+            );
             removes.then_some(Reply::Done)
         }
-        Err(
-            Refusal::Invalid { .. }
-            | Refusal::Exists { .. }
-            | Refusal::Version { .. }
-            | Refusal::State { .. },
-        ) => None,
+        // Each run that is asked for has a name of its own: that it is there is what was asked for.
+        Err(Refusal::Exists { .. }) => {
+            matches!(request, Request::Job(JobRequest::Trigger { .. })).then_some(Reply::Done)
+        }
+        Err(Refusal::Invalid { .. } | Refusal::Version { .. } | Refusal::State { .. }) => None,
     }
 }
 
@@ -164,15 +186,15 @@ fn named(mut request: Request, reply: &Reply) -> Request {
 }
 
 /// One of those who want something.
-struct Client {
+pub(super) struct Client {
     asker: Arc<Asker>,
-    wishes: Wishes,
-    chance: Chance,
+    pub(super) wishes: Wishes,
+    pub(super) chance: Chance,
 }
 
 impl Client {
     /// Waits. False if it is to stop.
-    async fn rest(&mut self, least_ms: u64, most_ms: u64) -> bool {
+    pub(super) async fn rest(&mut self, least_ms: u64, most_ms: u64) -> bool {
         let (least, most) = (Duration::from_millis(least_ms), Duration::from_millis(most_ms));
         let wait = self.chance.between(least, most);
         tokio::select! {
@@ -182,7 +204,7 @@ impl Client {
         }
     }
 
-    async fn ask(&self, request: Request) -> Result<Reply, Refusal> {
+    pub(super) async fn ask(&self, request: Request) -> Result<Reply, Refusal> {
         self.asker.ask(request).await
     }
 

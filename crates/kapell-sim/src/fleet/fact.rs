@@ -3,6 +3,8 @@ use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
 use kapell_store::model::{Fence, Shard};
 
+use kapell_node::scheduler::backend::Attempt;
+
 use super::ledger::Change;
 use super::mail::Brief;
 
@@ -58,6 +60,10 @@ pub(super) enum Fact {
     Inconceivable { cell: CellId, text: String },
     /// A new process of a host has taken over the board.
     TookOver { host: usize, epoch: Epoch },
+    /// Work of a run began on the machine of a host; whether that host leads, as it believes itself.
+    WorkBegan { host: usize, attempt: Attempt, leads: bool },
+    /// It runs no more: it ended, was ended, or its machine died.
+    WorkOver { host: usize, attempt: Attempt },
     /// Nothing goes wrong from now on.
     FaultsOver,
 }
@@ -88,6 +94,8 @@ impl Fact {
             | Self::Calling { .. }
             | Self::Inconceivable { .. }
             | Self::TookOver { .. }
+            | Self::WorkBegan { .. }
+            | Self::WorkOver { .. }
             | Self::FaultsOver => format!("{self:?}"),
         }
     }

@@ -5,7 +5,7 @@ use super::fact::Fact;
 use super::links::cell_id;
 use super::mail::Party;
 use super::plan::Fault;
-use super::timing::{BACK, JUMP, LEASE};
+use super::timing::{BACK, FAR_JUMP, JUMP, LEASE};
 use super::world::{Event, World};
 
 /// A store in which more is garbage has little left to show.
@@ -39,7 +39,11 @@ impl World {
             }
             Fault::HostCrash => {
                 let host = self.some_host();
-                self.crash_process(host)
+                self.crash_process(host)?;
+                if self.plan.jobs && self.chance.permille(250) {
+                    self.crash_yard(host)?;
+                }
+                Ok(())
             }
             Fault::SeatLost => {
                 if let Some(key) = self.store.lose_seat() {
@@ -117,6 +121,14 @@ impl World {
         self.end_process(seat, "crashes")
     }
 
+    /// The machine of a host dies with all work on it, and is started anew with its host.
+    fn crash_yard(&mut self, host: usize) -> Result<(), Violation> {
+        let finds_ended = self.chance.permille(500);
+        self.yards[host].crash(finds_ended);
+        self.note(format_args!("the machine of host{host} is dead"));
+        self.hear_yard(host)
+    }
+
     fn crash_machine(&mut self, cell: usize) -> Result<(), Violation> {
         let Some(machine) = self.truth.machines.get_mut(&cell_id(cell)).filter(|it| it.is_up)
         else {
@@ -158,7 +170,8 @@ impl World {
 
     fn jump(&mut self) {
         let seat = usize::try_from(self.chance.below(self.seats.len() as u64)).unwrap_or(0);
-        let most = i64::try_from(JUMP.as_millis()).unwrap_or(i64::MAX);
+        let most = if self.plan.far_clocks { FAR_JUMP } else { JUMP };
+        let most = i64::try_from(most.as_millis()).unwrap_or(i64::MAX);
         let by = self.chance.below(2 * most.unsigned_abs()).cast_signed() - most;
         let party = self.seats[seat].party;
         self.note(format_args!("the wall clock of {party} jumps by {by} ms"));

@@ -35,8 +35,8 @@ impl World {
         let role = match self.seats[seat].party {
             Party::Host(_) => {
                 let slot = BoardSlot::default();
-                let parts =
-                    HostParts { clock, desk: Arc::clone(&desk), slot: slot.clone(), planted };
+                let (shared, yard) = (Arc::clone(&desk), Arc::clone(&self.yards[seat]));
+                let parts = HostParts { clock, desk: shared, slot: slot.clone(), yard, planted };
                 stepper.spawn(host(parts, chance));
                 Role::Host(slot)
             }
@@ -65,10 +65,11 @@ impl World {
                 stepper.spawn(agent(parts, chance));
                 Role::Agent(slot)
             }
-            Party::Client | Party::Receiver | Party::Store => {
+            Party::Client | Party::Receiver | Party::Store | Party::Yard(_) => {
                 let stop = self.stop_clients.clone();
                 let (most_instances, tight) = (self.most_instances, self.tight);
-                let wishes = Wishes { plan: self.plan.clone(), most_instances, tight, stop };
+                let plan = self.plan.clone();
+                let wishes = Wishes { plan, most_instances, tight, stop, clock };
                 stepper.spawn(clients(Arc::clone(&desk), wishes, chance));
                 Role::Client
             }
@@ -103,7 +104,7 @@ impl World {
                 return Ok(());
             }
             Party::Host(_) => back = BACK,
-            Party::Receiver | Party::Store => {}
+            Party::Receiver | Party::Store | Party::Yard(_) => {}
         }
         let wait = self.chance.between(Duration::from_millis(200), back);
         self.plan_in(wait, Event::Boot(seat));
@@ -146,6 +147,9 @@ impl World {
         self.net.heal();
         for ground in &self.machines {
             ground.machine.calm_down();
+        }
+        for yard in &self.yards {
+            yard.calm_down();
         }
         for seat in 0..self.seats.len() {
             self.seats[seat].clock.set_right();

@@ -20,6 +20,8 @@ use crate::parts::chance::Chance;
 pub(super) const SERVE: &str = "serve";
 pub(super) const CRASH: &str = "crash";
 pub(super) const WORK: &str = "work";
+pub(super) const SHORT: &str = "short";
+pub(super) const HANG: &str = "hang";
 
 /// What programs write where a task is to leave its result.
 pub(super) const RESULT: &str = "result";
@@ -204,6 +206,9 @@ fn fate(told: &str, inner: &mut Inner) -> Option<(Duration, i32)> {
         WORK => {
             let code = i32::from(inner.chance.permille(200));
             Some((inner.chance.between(ms(100), ms(9000)), code))
+        }
+        SHORT => {
+            Some((inner.chance.between(ms(1), ms(800)), i32::from(inner.chance.permille(100))))
         }
         _ => None,
     }

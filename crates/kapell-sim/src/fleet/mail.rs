@@ -7,10 +7,13 @@ use kapell_api::v1::{
 };
 use kapell_core::board::request::Report;
 use kapell_core::board::{CellId, CellPresence, CellState, Reply, Request};
+use kapell_core::job::JobRequest;
 use kapell_core::seat::Epoch;
 use kapell_node::board::Declined;
 use kapell_node::link::LinkError;
 use tokio::sync::oneshot;
+
+use super::jobs::yard::YardAsk;
 
 use crate::parts::link::Letter;
 
@@ -24,6 +27,8 @@ pub(super) enum Party {
     /// Whoever takes completion callbacks.
     Receiver,
     Store,
+    /// The machine of a host, for that host alone.
+    Yard(usize),
 }
 
 impl fmt::Display for Party {
@@ -34,6 +39,7 @@ impl fmt::Display for Party {
             Self::Client => f.write_str("client"),
             Self::Receiver => f.write_str("receiver"),
             Self::Store => f.write_str("store"),
+            Self::Yard(at) => write!(f, "machine{at}"),
         }
     }
 }
@@ -56,6 +62,8 @@ pub(super) enum Ask {
     EvacuateNow(Epoch),
     // Of the receiver.
     Call(Vec<u8>),
+    // Of the host's own machine.
+    Yard(YardAsk),
 }
 
 impl fmt::Display for Ask {
@@ -88,6 +96,7 @@ impl fmt::Display for Ask {
             }
             Self::EvacuateNow(epoch) => write!(f, "evacuate e{epoch}"),
             Self::Call(_) => f.write_str("call"),
+            Self::Yard(ask) => write!(f, "{ask:?}"),
         }
     }
 }
@@ -103,6 +112,10 @@ impl fmt::Display for Brief<'_> {
         if let Request::CreateTask { definition, .. } = self.0 {
             let calls = !definition.completion_callback_url.is_empty();
             return write!(f, "create {} callback={calls}", definition.task_guid);
+        }
+        if let Request::Job(JobRequest::Apply { definition: it }) = self.0 {
+            let (id, schedule, overlap) = (&it.job_id, &it.schedule, it.overlap.name());
+            return write!(f, "apply {id} {schedule:?} {overlap} suspend={}", it.suspend);
         }
         write!(f, "{:?}", self.0)
     }

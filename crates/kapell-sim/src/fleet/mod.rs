@@ -9,6 +9,7 @@ mod client;
 mod desk;
 mod fact;
 mod faults;
+mod jobs;
 mod ledger;
 mod links;
 mod lives;
@@ -56,6 +57,9 @@ pub struct Report {
     pub inconceivable: u64,
     /// How often a leader has exchanged something with the outside until nothing went wrong any more.
     pub exchanges: u64,
+    /// How many attempts of runs were launched, and how many runs have ended.
+    pub launches: u64,
+    pub runs: u64,
 }
 
 /// A rule was broken.

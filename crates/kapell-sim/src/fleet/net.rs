@@ -11,6 +11,7 @@ use kapell_store::model::Key;
 
 use super::checks::Violation;
 use super::fact::{Fact, Unit};
+use super::jobs::yard::YardAsk;
 use super::links::cell_id;
 use super::mail::{Answer, Answered, Ask, Failed, Mail, Party, ReplyTo};
 use super::program::{serve_cell, serve_host};
@@ -113,6 +114,9 @@ impl World {
         let from = self.seats[seat].party;
         match mail {
             Mail::Store(letter) => self.dispatch_letter(seat, letter),
+            Mail::Ask { to: Party::Yard(host), ask: Ask::Yard(ask), reply } => {
+                return self.ask_yard(seat, host, ask, reply);
+            }
             Mail::Ask { to, ask, reply } => {
                 let number = self.net.number();
                 self.note(format_args!("{from} -> {to} #{number} {ask}"));
@@ -124,6 +128,37 @@ impl World {
             Mail::Answer { call: None, .. } => {}
             Mail::Answer { call: Some(call), answer } => self.dispatch_answer(from, call, answer),
         }
+        Ok(())
+    }
+
+    /// A machine does what its host asks for at once; its host hears of it a little later.
+    fn ask_yard(
+        &mut self,
+        seat: usize,
+        host: usize,
+        ask: YardAsk,
+        reply: ReplyTo,
+    ) -> Result<(), Violation> {
+        let number = self.net.number();
+        self.note(format_args!("host{host} -> machine #{number} {ask:?}"));
+        let boot = self.seats[seat].boots;
+        self.net.calls.insert(number, Waiting { from: (seat, boot), to: Party::Yard(host), reply });
+        let leads = self.seats[seat].acts();
+        let mut answer = Ok(Answer::Nothing);
+        match ask {
+            YardAsk::Launch { attempt, told } => {
+                if self.yards[host].begin(&attempt, &told) {
+                    self.tell(&Fact::WorkBegan { host, attempt, leads })?;
+                } else {
+                    answer = Err(Failed::Unreachable);
+                }
+            }
+            YardAsk::Stop { attempt, kind } => self.yards[host].stop(&attempt, kind),
+            YardAsk::Release { attempt } => self.yards[host].release(&attempt),
+        }
+        self.hear_yard(host)?;
+        let wait = self.chance.between(Duration::from_micros(100), Duration::from_millis(100));
+        self.plan_in(wait, Event::Answered { number, answer });
         Ok(())
     }
 

@@ -13,7 +13,8 @@ pub enum Fault {
     AgentCrash,
     /// SIGSTOP and SIGCONT of an agent or a host.
     Pause,
-    /// A host's process is gone; another one takes over, or it itself, started anew.
+    /// A host's process is gone; another one takes over, or it itself, started anew. Where there are jobs its machine may
+    /// die with it.
     HostCrash,
     /// The store loses who holds the seat, and its holder is the last to hear of it: another host takes
     /// it while the first still leads.
@@ -51,6 +52,13 @@ pub struct Plan {
     pub scaling: bool,
     pub evacuations: bool,
     pub stale_domains: bool,
+    /// Whether there are processes and tasks, and whether there are jobs.
+    pub apps: bool,
+    pub jobs: bool,
+    /// Only few things happen to jobs.
+    pub modest: bool,
+    /// Clocks are set wrong by minutes.
+    pub far_clocks: bool,
     /// For how long things go wrong and clients want something.
     pub busy_for: Duration,
     pub planted: Planted,
@@ -109,6 +117,10 @@ impl Plan {
             scaling: chance.permille(700),
             evacuations: chance.permille(300),
             stale_domains: chance.permille(400),
+            apps: true,
+            jobs: false,
+            modest: false,
+            far_clocks: false,
             busy_for: Duration::from_secs(chance.pick(&[40, 60, 60, 90])),
             planted: Planted::default(),
             crash_at: None,
@@ -125,6 +137,9 @@ impl Plan {
         if plan.evacuations {
             plan.cells = plan.cells.max(3);
         }
+        plan.jobs = chance.permille(600);
+        plan.apps = !plan.jobs || chance.permille(500);
+        plan.far_clocks = !plan.apps && chance.permille(400);
         plan
     }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kapell_core::board::{CellId, Request, Resources};
+use kapell_core::job::JobRequest;
 use kapell_core::planted::Planted;
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::seat::{Epoch, Seat};
@@ -10,9 +11,12 @@ use kapell_node::board::{self, BoardService, BoardSlot, decide_reports};
 use kapell_node::cell::{self, Cell, HttpTransfers, LocalProbes};
 use kapell_node::conductor::{self, Conductor, Problem, TokioTasks};
 use kapell_node::elections::{self, Leased};
+use kapell_node::scheduler::{self, SchedulerService, SchedulerSlot};
 
 use super::desk::{Desk, Seen};
 use super::fact::Fact;
+use super::jobs::supplies::HostSupplies;
+use super::jobs::yard::Yard;
 use super::links::{Cells, Hosts, Receivers};
 use super::machine::Driver;
 use super::mail::{Answer, Answered, Ask, Failed};
@@ -28,6 +32,8 @@ pub(super) struct HostParts {
     pub(super) clock: Arc<Drifting>,
     pub(super) desk: Arc<Desk>,
     pub(super) slot: BoardSlot,
+    /// The machine it runs on.
+    pub(super) yard: Arc<Yard>,
     pub(super) planted: Planted,
 }
 
@@ -73,16 +79,27 @@ fn provide(parts: &HostParts, chance: &mut Chance) -> Conductor {
     });
     let board = BoardService::new(board::Parts {
         settings: timing::board(parts.planted),
-        clock,
+        clock: Arc::clone(&clock),
         ids: Arc::new(Names::new(chance.fork())),
         cells: Arc::new(Cells(Arc::clone(desk))),
         callbacks: Arc::new(Receivers(Arc::clone(desk))),
         slot: parts.slot.clone(),
     });
+    let scheduler = SchedulerService::new(scheduler::Parts {
+        settings: timing::scheduler(),
+        clock,
+        board: parts.slot.clone(),
+        supplies: Arc::new(HostSupplies {
+            desk: Arc::clone(desk),
+            yard: Arc::clone(&parts.yard),
+            chance: Names::new(chance.fork()),
+        }),
+        slot: SchedulerSlot::default(),
+    });
     Conductor::provide(conductor::Parts {
         elections: Arc::new(Observed { leased, onlooker: Arc::<Desk>::clone(desk) }),
         seats: Seat::all(1).collect(),
-        pipeline: vec![Arc::new(board)],
+        pipeline: vec![Arc::new(board), Arc::new(scheduler)],
         tasks: Arc::new(TokioTasks::default()),
         trace: Arc::<Desk>::clone(desk),
         killer: Arc::<Desk>::clone(desk),
@@ -114,6 +131,10 @@ pub(super) async fn serve_host(host: usize, slot: BoardSlot, desk: &Desk, ask: A
             if let Request::CreateTask { instance_guid, .. } = &mut *request {
                 *instance_guid = board.draw_instance_guid();
             }
+            // It is due when it is asked for, as whoever takes it sees the time.
+            if let Request::Job(JobRequest::Trigger { run, .. }) = &mut *request {
+                run.due_at = board.wall();
+            }
             board.ask(*request).await.map(Answer::Reply).map_err(Failed::Declined)
         }
         Ask::Evacuate(cell) => Ok(board.evacuate(&cell).await.map(|()| Answer::Nothing)?),
@@ -122,7 +143,8 @@ pub(super) async fn serve_host(host: usize, slot: BoardSlot, desk: &Desk, ask: A
         | Ask::Stop(..)
         | Ask::Cancel(..)
         | Ask::EvacuateNow(_)
-        | Ask::Call(_) => Err(Failed::Unreachable),
+        | Ask::Call(_)
+        | Ask::Yard(_) => Err(Failed::Unreachable),
     }
 }
 
@@ -209,7 +231,8 @@ pub(super) fn serve_cell(slot: &CellSlot, desk: &Desk, ask: Ask) -> Answered {
         | Ask::Records(..)
         | Ask::Request(_)
         | Ask::Evacuate(_)
-        | Ask::Call(_) => return Err(Failed::Unreachable),
+        | Ask::Call(_)
+        | Ask::Yard(_) => return Err(Failed::Unreachable),
     };
     if answer.is_ok() {
         heeded(epoch, what);

@@ -29,16 +29,20 @@ fn every_rule_holds_in_every_world() {
     let worlds = reports.len() as u64;
     println!(
         "{worlds} worlds in {time:?}: {} processes, {} commits, {} acknowledged, {} takeovers, \
-         {} inconceivable; {faults:?}",
+         {} inconceivable, {} launches, {} runs; {faults:?}",
         sum(|it| it.processes),
         sum(|it| it.commits),
         sum(|it| it.acknowledged),
         sum(|it| it.takeovers),
         sum(|it| it.inconceivable),
+        sum(|it| it.launches),
+        sum(|it| it.runs),
     );
     // A world in which nothing happens proves nothing.
     assert!(sum(|it| it.processes) > 5 * worlds);
     assert!(sum(|it| it.acknowledged) > 5 * worlds);
+    assert!(sum(|it| it.launches) > 2 * worlds);
+    assert!(sum(|it| it.runs) > 2 * worlds);
 }
 
 #[test]
@@ -64,6 +68,10 @@ fn small() -> Plan {
         scaling: true,
         evacuations: false,
         stale_domains: false,
+        apps: true,
+        jobs: false,
+        modest: false,
+        far_clocks: false,
         busy_for: Duration::from_secs(8),
         ..Plan::draw(3)
     }
@@ -71,10 +79,19 @@ fn small() -> Plan {
 
 #[test]
 fn a_host_may_die_at_every_await() {
-    let exchanges = run(small()).unwrap_or_else(|failure| panic!("{failure}")).exchanges;
+    dies_at_every_await(&small());
+}
+
+#[test]
+fn a_host_with_jobs_may_die_at_every_await() {
+    dies_at_every_await(&Plan { apps: false, jobs: true, modest: true, ..small() });
+}
+
+fn dies_at_every_await(plan: &Plan) {
+    let exchanges = run(plan.clone()).unwrap_or_else(|failure| panic!("{failure}")).exchanges;
     assert!((50..=250).contains(&exchanges), "too little or too much happens: {exchanges}");
     let all = 2 * exchanges;
-    let plans = |at: u64| (at < all).then(|| Plan { crash_at: Some(at), ..small() });
+    let plans = |at: u64| (at < all).then(|| Plan { crash_at: Some(at), ..plan.clone() });
     let reports = search(plans, Duration::MAX, run).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{all} awaits");
     assert_eq!(reports.len() as u64, all);

@@ -3,7 +3,11 @@ use std::time::Duration;
 use kapell_core::board::Settings;
 use kapell_core::planted::Planted;
 use kapell_node::cell::CellSettings;
+use kapell_node::scheduler;
 
+use super::jobs::LONGEST_ACTION;
+use super::jobs::want::MOST_RETRIES;
+use super::jobs::yard::LONGEST_WORK;
 use super::plan::{Fault, Plan};
 
 /// How long a leader's lease is.
@@ -17,6 +21,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(4);
 pub(super) const LINGER: Duration = Duration::from_secs(16);
 /// How far a wall clock is set wrong at most.
 pub(super) const JUMP: Duration = Duration::from_secs(20);
+/// The same where there are jobs only: they go by the wall clock.
+pub(super) const FAR_JUMP: Duration = Duration::from_secs(600);
 /// After so long whatever has gone is there again, or started anew.
 pub(super) const BACK: Duration = Duration::from_secs(12);
 
@@ -61,6 +67,17 @@ pub(super) fn cell(planted: Planted) -> CellSettings {
     }
 }
 
+/// The scheduler's timers; a sign of life is due every three seconds while something is done for a run.
+pub(super) fn scheduler() -> scheduler::Settings {
+    scheduler::Settings {
+        ahead: seconds(3),
+        heartbeat: seconds(4),
+        most_missed: 3,
+        safety_pass: seconds(10),
+        ..scheduler::Settings::default()
+    }
+}
+
 /// By when everything is as it is to be, once nothing goes wrong and nobody asks for anything.
 ///
 /// One after the other: a lease runs out and its successor waits for cells; what is stale is noticed
@@ -80,4 +97,15 @@ pub(super) fn bound(plan: &Plan) -> Duration {
         + when(plan.crashing_apps, board.longest_crash_wait)
         + when(plan.evacuations, cell.evacuation + cell.ending + BACK)
         + when(plan.faults.contains(&Fault::ClockJump), JUMP)
+}
+
+/// By when all runs have ended after that, and nothing is left of their work.
+///
+/// Each of all attempts of a run: its check, a long action, a launch that takes all its time, work that takes
+/// all its time and is ended, a check after it, and a wait. What a cell has that is gone is waited for five times.
+pub(super) fn run_bound(plan: &Plan) -> Duration {
+    let attempt = seconds(10) + LONGEST_ACTION + seconds(12) + LONGEST_WORK + seconds(5 + 3 + 4);
+    let when = |it: bool, wait: Duration| if it { wait } else { Duration::ZERO };
+    when(plan.jobs, attempt * (1 + MOST_RETRIES))
+        + when(plan.jobs && plan.faults.contains(&Fault::CellCrash), seconds(5 * 62))
 }

@@ -1,15 +1,16 @@
 //! What really is, and what rules say of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kapell_core::board::{CellId, InstanceGuid, Request};
+use kapell_core::board::{CellId, InstanceGuid, Record, Request};
 use kapell_core::seams::Timestamp;
+use kapell_node::scheduler::backend::Attempt;
 use kapell_store::model::{Fence, Op, Shard};
 
 use super::checks::{Check, Violation};
-use super::fact::{Fact, Process};
-use super::ledger::Ledger;
+use super::fact::{Fact, Process, Unit};
+use super::ledger::{Change, Ledger};
 use super::view::{self, View};
 use super::world::World;
 
@@ -22,6 +23,8 @@ pub(super) struct Truth {
     pub(super) ledger: Ledger,
     pub(super) running: BTreeMap<InstanceGuid, Process>,
     pub(super) machines: BTreeMap<CellId, view::Machine>,
+    /// Work of runs on the machines of hosts.
+    pub(super) works: BTreeSet<(usize, Attempt)>,
     pub(super) corrupted: usize,
     /// How many machines have died for good.
     pub(super) dead: usize,
@@ -36,6 +39,18 @@ pub(super) struct Tally {
     pub(super) acknowledged: u64,
     pub(super) takeovers: u64,
     pub(super) inconceivable: u64,
+    pub(super) launches: u64,
+    pub(super) runs: u64,
+}
+
+/// Whether it is the work of a run.
+fn is_of_run(process: &Process) -> bool {
+    matches!(&process.unit, Unit::Task(guid) if kapell_core::run::is_of_run(guid))
+}
+
+/// Whether a run has ended by this.
+fn ends(change: &Change) -> bool {
+    matches!(&change.after, Some(Record::Run(run)) if run.state.is_final())
 }
 
 impl World {
@@ -45,6 +60,7 @@ impl World {
         match fact {
             Fact::Began(process) => {
                 self.tally.began += 1;
+                self.tally.launches += u64::from(is_of_run(process));
                 self.truth.running.insert(process.container.clone(), process.clone());
             }
             Fact::Over(process) => drop(self.truth.running.remove(&process.container)),
@@ -53,8 +69,18 @@ impl World {
                     machine.evacuating = true;
                 }
             }
+            Fact::WorkBegan { host, attempt, .. } => {
+                self.tally.launches += 1;
+                self.truth.works.insert((*host, attempt.clone()));
+            }
+            Fact::WorkOver { host, attempt } => {
+                self.truth.works.remove(&(*host, attempt.clone()));
+            }
             Fact::Acknowledged { .. } => self.tally.acknowledged += 1,
-            Fact::Committed { .. } => self.tally.commits += 1,
+            Fact::Committed { changes, .. } => {
+                self.tally.commits += 1;
+                self.tally.runs += changes.iter().filter(|it| ends(it)).count() as u64;
+            }
             Fact::Inconceivable { .. } => self.tally.inconceivable += 1,
             Fact::TookOver { .. } => self.tally.takeovers += 1,
             Fact::Heeded { .. }
@@ -84,6 +110,8 @@ impl World {
             wall: Timestamp(WALL_MS).after(self.time.now()),
             running: &self.truth.running,
             machines: &self.truth.machines,
+            works: &self.truth.works,
+            leader: (0..self.plan.hosts).find(|host| self.seats[*host].acts()),
             calm_since: self.truth.calm_since,
         };
         for check in &mut self.checks {

@@ -1,8 +1,10 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kapell_core::board::{CellId, InstanceGuid, Records, Resources, Settings};
 use kapell_core::seams::Timestamp;
+
+use kapell_node::scheduler::backend::Attempt;
 
 use super::fact::Process;
 use super::plan::Plan;
@@ -34,6 +36,10 @@ pub(super) struct View<'a> {
     /// What runs on machines.
     pub(super) running: &'a BTreeMap<InstanceGuid, Process>,
     pub(super) machines: &'a BTreeMap<CellId, Machine>,
+    /// What runs on the machines of hosts.
+    pub(super) works: &'a BTreeSet<(usize, Attempt)>,
+    /// The host that leads, as it believes itself.
+    pub(super) leader: Option<usize>,
     /// Since when nothing has gone wrong and nobody has asked for anything, if that is so.
     pub(super) calm_since: Option<Duration>,
 }

@@ -7,6 +7,8 @@ use kapell_backend::containers::Exit;
 use kapell_core::board::{Resources, Settings};
 use kapell_core::seams::Moment;
 use kapell_node::conductor::Step;
+use kapell_node::scheduler;
+use kapell_node::scheduler::backend::Attempt;
 use kapell_store::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +16,8 @@ use super::checks::{self, Check, Violation};
 use super::client::MEMORY_MB;
 use super::desk::Seen;
 use super::fact::Fact;
+use super::jobs::ground::yards;
+use super::jobs::yard::Yard;
 use super::links::cell_id;
 use super::log::Log;
 use super::machine::{Machine, News};
@@ -31,6 +35,8 @@ use crate::parts::chance::Chance;
 use crate::parts::clock::{Drifting, TrueTime};
 use crate::parts::link;
 
+/// Before it is looked again whether all runs have ended.
+const MORE: Duration = Duration::from_secs(5);
 /// Clients are answered within this time once nothing goes wrong any more.
 const ANSWERED: Duration = Duration::from_secs(120);
 
@@ -42,6 +48,8 @@ pub(super) struct World {
     pub(super) weather: Weather,
     pub(super) seats: Vec<Seat>,
     pub(super) machines: Vec<Ground>,
+    /// The machines of hosts.
+    pub(super) yards: Vec<Arc<Yard>>,
     pub(super) net: Net,
     pub(super) store: Store,
     pub(super) log: Log,
@@ -108,6 +116,18 @@ pub(super) enum Event {
         guid: String,
         exit: Exit,
     },
+    /// Work of a run on the machine of a host ends, if it has not yet.
+    WorkEnds {
+        host: usize,
+        machine: u32,
+        attempt: Attempt,
+        code: i32,
+    },
+    /// A leader hears late of work on its machine.
+    WorkNews {
+        host: usize,
+        news: scheduler::backend::News,
+    },
     MachineUp(usize),
     Fault,
     Calm,
@@ -152,6 +172,7 @@ impl World {
         }
         let store = Store::new(clock(&mut chance));
         let planted = plan.planted;
+        let yards = yards(&plan, &seats);
         Self {
             weather: Weather::draw(&mut chance, &plan),
             plan,
@@ -159,6 +180,7 @@ impl World {
             chance,
             seats,
             machines,
+            yards,
             net: Net::default(),
             store,
             log: Log::new(whole_trace),
@@ -193,7 +215,7 @@ impl World {
         self.plan_in(self.plan.busy_for + ANSWERED, Event::Unanswered);
         while let Some(((at, _), event)) = self.agenda.pop_first() {
             self.time.set(at);
-            if matches!(event, Event::End) {
+            if matches!(event, Event::End) && !self.waits_for_runs() {
                 break;
             }
             self.happen(event)?;
@@ -210,6 +232,8 @@ impl World {
             takeovers: self.tally.takeovers,
             inconceivable: self.tally.inconceivable,
             exchanges: self.exchanges,
+            launches: self.tally.launches,
+            runs: self.tally.runs,
         })
     }
 
@@ -239,7 +263,11 @@ impl World {
             }
             Event::Thaw(seat, boot) if self.is_same(seat, boot) => self.thaw(seat),
             Event::Kill(seat, boot, at) if self.is_same(seat, boot) => self.kill(seat, at),
-            Event::Turn(..) | Event::Thaw(..) | Event::Kill(..) | Event::End => Ok(()),
+            Event::End => {
+                self.plan_in(MORE, Event::End);
+                Ok(())
+            }
+            Event::Turn(..) | Event::Thaw(..) | Event::Kill(..) => Ok(()),
             Event::Arrive { from, to, number, ask } => self.arrive((from, to), number, ask),
             Event::Answered { number, answer } => self.answered(number, answer),
             Event::StoreArrive { from, number, letter } => self.store_arrive(from, number, letter),
@@ -262,6 +290,18 @@ impl World {
                     self.run_seat(self.plan.hosts + cell)?;
                 }
                 Ok(())
+            }
+            Event::WorkEnds { host, machine, attempt, code } => {
+                if self.yards[host].boot() == machine {
+                    self.yards[host].end(&attempt, code);
+                    self.hear_yard(host)?;
+                    self.run_seat(host)?;
+                }
+                Ok(())
+            }
+            Event::WorkNews { host, news } => {
+                self.yards[host].deliver(news);
+                self.run_seat(host)
             }
             Event::MachineUp(cell) => self.machine_up(cell),
             Event::Fault => self.fault(),
@@ -299,6 +339,9 @@ impl World {
                 self.tell(&Fact::Inconceivable { cell: cell_id(at), text })?;
             }
             self.hear(at)?;
+        }
+        if let Party::Host(at) = self.seats[seat].party {
+            self.hear_yard(at)?;
         }
         let (mail, seen) = desk.take();
         for each in seen {

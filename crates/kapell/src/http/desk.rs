@@ -20,6 +20,10 @@ pub(crate) trait Desk: fmt::Debug + Send + Sync {
     fn epoch(&self) -> Epoch;
     /// The time by which the board decides.
     fn now(&self) -> Timestamp;
+    /// What the clock on the wall says: jobs go by it.
+    fn wall(&self) -> Timestamp {
+        self.now()
+    }
     /// Why the store takes no writes, while that is so.
     fn read_only(&self) -> Option<ReadOnly>;
     fn last_event(&self) -> EventId;
@@ -62,6 +66,10 @@ impl Desk for Board {
 
     fn now(&self) -> Timestamp {
         Self::now(self)
+    }
+
+    fn wall(&self) -> Timestamp {
+        Self::wall(self)
     }
 
     fn read_only(&self) -> Option<ReadOnly> {

@@ -92,7 +92,8 @@ impl Step<'_, '_> {
     }
 
     fn job(&mut self, request: &JobRequest) -> Result<Reply, Refusal> {
-        let (reply, effects) = job::rules::decide(self.draft, request, self.now)?;
+        let planted = self.settings.planted;
+        let (reply, effects) = job::rules::decide(self.draft, request, self.now, planted)?;
         self.effects.extend(effects);
         Ok(reply)
     }

@@ -234,3 +234,14 @@ fn for_a_run_that_cannot_be_read_another_stands_in() {
     assert_eq!(Record::decode(b"rj\x0017", &stands_in.encode()), Ok(stands_in));
     assert_eq!(aside::replacement(b"rj\x0017-ab", (home, 16)), None);
 }
+
+/// Otherwise its run would take it for one that was never launched.
+#[test]
+fn for_the_task_of_a_run_that_cannot_be_read_another_stands_in() {
+    let guid = crate::run::task_guid(&RunId::parse("j:17").unwrap(), 0);
+    let (key, home) = (RecordKey::Task(guid.clone()).encode(), shard_of(guid.as_str(), 16));
+    let stands_in = aside::replacement(&key, (home, 16)).unwrap();
+    let Record::Task(task) = &stands_in else { panic!("{stands_in:?}") };
+    assert_eq!((task.state, task.failed), (TaskState::Completed, true));
+    assert_eq!(Record::decode(&key, &stands_in.encode()), Ok(stands_in));
+}

@@ -3,6 +3,7 @@
 use super::{Step, made, shown};
 use crate::board::{JobId, Record, Refusal, Reply};
 use crate::job::definition::JobDefinition;
+use crate::job::due::is_far_ahead;
 use crate::job::record::{Job, Passed};
 use crate::job::request::{MOST_RUNS, NewRun, SchedulerNews};
 use crate::run::record::MOST_KICKS;
@@ -23,11 +24,28 @@ impl Step<'_, '_> {
             self.make(&job, new);
         }
         let last = runs.last().map_or(from, |run| run.scheduled_at);
-        if passed.is_empty() && to <= last {
+        if passed.is_empty() && to <= last && job.again.is_none() {
             return Ok(shown(job));
         }
-        job.mark = job.mark.max(to);
+        job.reach(to);
         job.count_passed(passed.to_vec());
+        Ok(shown(self.put(job)))
+    }
+
+    /// What was dealt with by runs stays so: only what was passed over comes again.
+    pub(super) fn take_back(
+        &mut self,
+        job_id: &JobId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Reply, Refusal> {
+        let mut job = self.lasting(job_id)?;
+        let stands = self.draft.stands(&job);
+        let is_ahead = stands == from && job.again.is_none() && is_far_ahead(from, to);
+        if !is_ahead || !job.take_back(stands, to) {
+            let text = format!("job `{job_id}` stands at {}: nothing is taken back", stands.0);
+            return Err(Refusal::State { text });
+        }
         Ok(shown(self.put(job)))
     }
 

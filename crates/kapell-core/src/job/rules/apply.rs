@@ -57,6 +57,7 @@ impl Step<'_, '_> {
             revision: former.as_ref().map_or(0, |job| job.revision),
             revised: Vec::new(),
             mark: former.as_ref().map_or(self.now, |job| job.mark.max(self.now)),
+            again: None,
             paused: None,
             failures_in_a_row: 0,
             skip_next: 0,
@@ -85,11 +86,11 @@ impl Step<'_, '_> {
         let same_lines = former.is_some_and(same_lines);
         if !same_lines || former.is_some_and(|former| former.exclude != definition.exclude) {
             // What was planned by the former one stands elsewhere, and is refused.
-            job.mark = stands.next();
+            job.reach(stands.next());
             self.make_up_ahead(job, definition, stands);
         }
         if !same_lines {
-            job.mark = job.mark.max(self.now);
+            job.reach(self.now);
         } else if let Some(former) = former.filter(|former| former.suspend && !definition.suspend) {
             self.pass_until_now(job, PassReason::Suspended { note: former.suspend_note.clone() });
         }
@@ -98,7 +99,8 @@ impl Step<'_, '_> {
     /// The former schedule was planned a few seconds ahead: moments of the new one until there get their runs now. Runs
     /// that were made for moments that it does not have will find that out when they are due.
     fn make_up_ahead(&mut self, job: &mut Job, definition: &JobDefinition, stands: Timestamp) {
-        if stands <= self.now || definition.suspend || job.paused.is_some() {
+        let is_ahead = stands > self.now && !due::is_far_ahead(stands, self.now);
+        if !is_ahead || definition.suspend || job.paused.is_some() {
             return;
         }
         let Ok(schedule) = Schedule::of(definition) else { return };

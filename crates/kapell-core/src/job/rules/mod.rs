@@ -12,6 +12,7 @@ use super::record::{ActionId, Job, MOST_FIGURES, PassReason, Passed, Pause, Paus
 use super::request::{JobRequest, SchedulerNews};
 use crate::board::request::MOST_RECORDS;
 use crate::board::{Draft, Effect, JobId, Record, Refusal, Reply};
+use crate::planted::{Flaw, Planted};
 use crate::run::{Run, RunId, StopKind};
 use crate::seams::Timestamp;
 
@@ -20,8 +21,9 @@ pub(crate) fn decide(
     draft: &mut Draft<'_>,
     request: &JobRequest,
     now: Timestamp,
+    planted: Planted,
 ) -> Result<(Reply, Vec<Effect>), Refusal> {
-    let mut step = Step { draft, now, effects: Vec::new() };
+    let mut step = Step { draft, now, planted, effects: Vec::new() };
     let reply = step.take(request)?;
     Ok((reply, step.effects))
 }
@@ -30,6 +32,7 @@ pub(crate) fn decide(
 struct Step<'d, 'a> {
     draft: &'d mut Draft<'a>,
     now: Timestamp,
+    planted: Planted,
     effects: Vec<Effect>,
 }
 
@@ -43,6 +46,7 @@ impl Step<'_, '_> {
             JobRequest::Advance { job_id, from, to, runs, passed } => {
                 self.advance(job_id, (*from, *to), runs, passed)
             }
+            JobRequest::TakeBack { job_id, from, to } => self.take_back(job_id, *from, *to),
             JobRequest::Trigger { job_id, run } => self.trigger(job_id, run),
             JobRequest::Update { run_id, update } => self.update(run_id, update),
             JobRequest::Cancel { run_id, kind, why } => self.cancel(run_id, *kind, why),
@@ -130,7 +134,9 @@ impl Step<'_, '_> {
             run.cancel = Some(kind);
             run.reason = crate::board::text::reason(why);
             run.version += 1;
-            self.draft.put(Record::Run(run.clone()));
+            if !self.planted.has(Flaw::CancelUnstored) {
+                self.draft.put(Record::Run(run.clone()));
+            }
             self.tell(SchedulerNews::CancelWanted {
                 run_id: run_id.clone(),
                 kind,
@@ -144,7 +150,7 @@ impl Step<'_, '_> {
     fn pass_until_now(&self, job: &mut Job, why: PassReason) {
         let stands = self.draft.stands(job);
         if stands < self.now {
-            job.mark = self.now;
+            job.reach(self.now);
             job.pass([Passed { from: stands.next(), to: self.now, count: 0, why }]);
         }
     }

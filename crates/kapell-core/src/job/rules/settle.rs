@@ -6,6 +6,7 @@ use crate::board::{Effect, JobId, Record, RecordKey, Refusal, Reply, Request};
 use crate::job::definition::History;
 use crate::job::record::Job;
 use crate::job::request::{JobRequest, SchedulerNews};
+use crate::planted::Flaw;
 use crate::run::{RunId, RunState, StopKind};
 
 /// How many of the oldest runs are looked at for those that may be forgotten.
@@ -105,7 +106,10 @@ impl Step<'_, '_> {
     /// Forgets a run; if its moment is where the job stands, the job says so from now on.
     fn drop_run(&mut self, job: &mut Job, run_id: &RunId) {
         let Some(run) = self.draft.run(run_id) else { return };
-        if run.trigger.is_of_schedule() && run.scheduled_at >= self.draft.stands(job) {
+        let forgets = self.planted.has(Flaw::MomentForgotten);
+        let is_newest = run.trigger.is_of_schedule() && run.scheduled_at >= self.draft.stands(job);
+        // One that was taken back stands by its mark alone.
+        if is_newest && job.again.is_none() && !forgets {
             job.mark = job.mark.max(run.scheduled_at);
         }
         self.draft.delete(RecordKey::Run(run_id.clone()));

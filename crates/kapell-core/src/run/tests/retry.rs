@@ -1,9 +1,10 @@
 use std::time::Duration;
 
-use super::stage::{retry, run, secs};
+use super::stage::{definition, plan, retry, run, secs};
 use crate::job::definition::Multiplier;
-use crate::job::{Length, Retry};
+use crate::job::{JobDefinition, Length, Retry};
 use crate::run::retry::delay;
+use crate::run::{Ask, Orchestrator, Run, RunState, Timer};
 
 fn with(initial_ms: u64, multiplier: f64, most: Duration) -> Retry {
     Retry {
@@ -57,5 +58,23 @@ fn jitter_puts_off_by_less_than_its_share_and_always_by_as_much() {
     assert_ne!(put_off, plain);
     for (put_off, plain) in put_off.iter().zip(plain) {
         assert!((plain..=plain * 3 / 2).contains(put_off), "{put_off} of {plain}");
+    }
+}
+
+/// Whoever stored when the next attempt is due may have had a clock that was ahead.
+#[test]
+fn a_retry_that_was_stored_by_a_clock_that_was_ahead_waits_as_long_as_one_that_begins_now() {
+    let day = secs(86_400);
+    let definition = JobDefinition { retry: Some(retry(3, Vec::new())), ..definition() };
+    for (stored, waits) in [(secs(3), secs(3)), (day, secs(20)), (Duration::ZERO, Duration::ZERO)] {
+        let now = run().due_at;
+        let left = Run {
+            state: RunState::Retrying,
+            attempt: 2,
+            retry_at: Some(now.after(stored)),
+            ..run()
+        };
+        let (_, asks) = Orchestrator::begin(&left, plan(definition.clone()), now);
+        assert_eq!(asks, [Ask::Ring { timer: Timer::Retry, at: now.after(waits) }]);
     }
 }

@@ -1,3 +1,4 @@
+use kapell_core::board::JobId;
 use kapell_core::run::RunState;
 
 use super::fakes::Manner;
@@ -52,4 +53,34 @@ async fn a_run_begins_when_the_clock_on_the_wall_says_so() {
     assert!(stage.fake.state().launches.is_empty());
     stage.theatre.clock.set_wall(HOUR_MS);
     lead.until(&run_id, RunState::Completed, secs(3)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_made_after_the_clock_was_set_begins_by_the_clock_on_the_wall() {
+    let stage = Stage::new();
+    let lead = stage.open().await;
+    for ahead in [HOUR_MS, -HOUR_MS] {
+        stage.theatre.clock.set_wall(ahead);
+        let id = format!("job{}", ahead > 0);
+        lead.apply(job(&id, HOURLY)).await;
+        let job_id = JobId::new(id.as_str());
+        let mark = lead.show.board.look(&id, |records| records.jobs[&job_id].mark);
+        assert_eq!(mark, stage.wall());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_ahead_for_a_moment_does_not_leave_a_job_standing_ahead() {
+    let stage = Stage::new();
+    let lead = stage.open().await;
+    lead.apply(job("often", r#", "schedule": ["* * * * *"], "overlap": "allow""#)).await;
+    pass(secs(180)).await;
+    stage.theatre.clock.set_wall(24 * HOUR_MS);
+    pass(secs(3)).await;
+    stage.theatre.clock.set_wall(0);
+    let before = stage.fake.state().launches.len();
+    pass(secs(600)).await;
+    let after = stage.fake.state().launches.len();
+    assert!((9..=10).contains(&(after - before)), "{} in ten minutes", after - before);
+    stage.fake.assert_launched_once();
 }

@@ -113,3 +113,31 @@ async fn a_cancel_outlives_the_leader_that_took_it() {
     lead.until(&run_id, RunState::Cancelled, secs(5)).await;
     assert_eq!(lead.run(&run_id).reason, "asked by ann");
 }
+
+#[tokio::test(start_paused = true)]
+async fn work_that_nobody_needs_and_that_could_not_be_ended_is_looked_for_again() {
+    let stage = Stage::new();
+    let stranger = RunId::parse("once:1700000000-ff").unwrap();
+    let leftover = Attempt { run_id: stranger, number: 0 };
+    let at = stage.wall();
+    stage.fake.state().works.insert(leftover.clone(), Known::Running(at));
+    stage.fake.state().unstoppable = true;
+    let _lead = stage.open().await;
+    pass(secs(30)).await;
+    assert!(!stage.fake.state().stops.is_empty() && stage.fake.state().released.is_empty());
+    stage.fake.state().unstoppable = false;
+    pass(secs(60)).await;
+    assert_eq!(stage.fake.state().released, [leftover]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_by_a_clock_that_was_ahead_begins_at_once_under_the_next_leader() {
+    let (stage, lead, _) = triggered(Manner::Held, r#", "overlap": "queue""#).await;
+    stage.theatre.clock.set_wall(86_400_000);
+    let waits = lead.trigger("once", 2, stage.wall()).await;
+    lead.die().await;
+    stage.theatre.clock.set_wall(0);
+    stage.fake.state().works.clear();
+    let lead = stage.open().await;
+    lead.until(&waits, RunState::Running, secs(5)).await;
+}

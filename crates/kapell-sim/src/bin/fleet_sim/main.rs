@@ -92,6 +92,8 @@ struct Sums {
     commits: u64,
     takeovers: u64,
     inconceivable: u64,
+    launches: u64,
+    runs: u64,
     faults: BTreeMap<&'static str, u64>,
 }
 
@@ -104,6 +106,8 @@ impl Sums {
         self.commits += report.commits;
         self.takeovers += report.takeovers;
         self.inconceivable += report.inconceivable;
+        self.launches += report.launches;
+        self.runs += report.runs;
         for (fault, count) in &report.faults {
             *self.faults.entry(fault.name()).or_default() += count;
         }
@@ -130,8 +134,8 @@ fn soak(time: Duration, from: u64) -> ExitCode {
     });
     let sums = sums.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let elapsed = begun.elapsed();
-    let Sums { worlds, quiet, virtual_time, processes, commits, takeovers, inconceivable, faults } =
-        sums;
+    let Sums { worlds, quiet, virtual_time, processes, commits, takeovers, .. } = sums;
+    let Sums { inconceivable, launches, runs, faults, .. } = sums;
     #[expect(clippy::cast_precision_loss, reason = "for people to read")]
     let speed = worlds as f64 / elapsed.as_secs_f64();
     println!(
@@ -139,6 +143,7 @@ fn soak(time: Duration, from: u64) -> ExitCode {
     );
     println!("{virtual_time:.0?} of simulated time, {processes} processes, {commits} commits");
     println!("{takeovers} takeovers, {inconceivable} inconceivable rows");
+    println!("{runs} runs of jobs ended, {launches} attempts launched");
     for (fault, count) in faults {
         println!("{count:>8} {fault}");
     }

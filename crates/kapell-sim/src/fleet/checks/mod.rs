@@ -1,5 +1,7 @@
 //! What must hold in every world: one rule a file.
 
+mod attempt_once;
+mod book;
 mod callbacks;
 mod capacity;
 mod deposed;
@@ -8,11 +10,17 @@ mod evacuation_gap;
 mod fresh_only;
 mod grounds;
 mod inconceivable;
+mod jobs_kept;
+mod leaders_launch;
+mod moments_once;
+mod nothing_left;
 mod nothing_lost;
 mod one_instance;
+mod places_kept;
 mod presence;
 mod rests_on_commits;
 mod room;
+mod runs_end;
 mod task_once;
 
 #[cfg(test)]
@@ -65,6 +73,13 @@ pub(super) fn all() -> Vec<Box<dyn Check>> {
         Box::<evacuation_gap::EvacuationGap>::default(),
         Box::<callbacks::Callbacks>::default(),
         Box::<inconceivable::Inconceivable>::default(),
+        Box::<attempt_once::AttemptOnce>::default(),
+        Box::<moments_once::MomentsOnce>::default(),
+        Box::<places_kept::PlacesKept>::default(),
+        Box::<jobs_kept::JobsKept>::default(),
+        Box::<leaders_launch::LeadersLaunch>::default(),
+        Box::<runs_end::RunsEnd>::default(),
+        Box::<nothing_left::NothingLeft>::default(),
     ]
 }
 

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kapell_core::board::{DesiredLrp, Record, RecordKey, Reply, Request, Task, TaskState};
+use kapell_core::run::is_of_run;
 use kapell_core::seams::Timestamp;
 
 use super::{Check, clocks_are_true};
@@ -178,6 +179,8 @@ impl NothingLost {
             return Ok(());
         }
         let by_rule = match before {
+            // Its run says when: see there.
+            Some(Record::Task(task)) if is_of_run(task.guid()) => true,
             Some(Record::Task(task)) => self.may_be_forgotten(task, view),
             Some(Record::Domain(fresh)) => !fresh.is_fresh(view.wall.after(SLACK)),
             Some(

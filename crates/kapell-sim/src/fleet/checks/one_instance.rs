@@ -71,6 +71,8 @@ impl Check for OneInstance {
             | Fact::Called { .. }
             | Fact::Inconceivable { .. }
             | Fact::TookOver { .. }
+            | Fact::WorkBegan { .. }
+            | Fact::WorkOver { .. }
             | Fact::FaultsOver => {}
         }
         let Some(calm) = view.calm_since else { return Ok(()) };

@@ -8,12 +8,19 @@ use crate::fleet::{Fault, Plan, run};
 
 /// A world of a seed in which nothing goes wrong.
 fn quiet(seed: u64) -> Plan {
-    Plan { faults: Vec::new(), lost: 0, duplicated: 0, late: 0, ..Plan::draw(seed) }
+    let (apps, jobs) = (true, false);
+    Plan { faults: Vec::new(), lost: 0, duplicated: 0, late: 0, apps, jobs, ..Plan::draw(seed) }
 }
 
 /// A world of a seed in which only this goes wrong.
 fn only(faults: &[Fault], seed: u64) -> Plan {
     Plan { faults: faults.to_vec(), ..quiet(seed) }
+}
+
+/// A world of a seed in which there are only jobs, and only this goes wrong.
+fn jobs(faults: &[Fault], seed: u64) -> Plan {
+    let (apps, jobs, far_clocks) = (false, true, false);
+    Plan { apps, jobs, far_clocks, ..only(faults, seed) }
 }
 
 /// The worlds in which a bug can show.
@@ -42,6 +49,12 @@ fn world(flaw: Flaw, seed: u64) -> Plan {
         }
         Flaw::SecondInstanceKept => only(&[Fault::Partition], seed),
         Flaw::NamesakeMistaken => Plan { duplicated: 400, ..quiet(seed) },
+        Flaw::LaunchBeforeIntent
+        | Flaw::MomentForgotten
+        | Flaw::PlaceKept
+        | Flaw::CancelUnstored => jobs(&[], seed),
+        Flaw::LaunchUnasked => Plan { hosts: 3, ..jobs(&[Fault::HostCrash], seed) },
+        Flaw::DeposedLaunches => Plan { hosts: 3, ..jobs(&[Fault::Pause], seed) },
     }
 }
 
@@ -53,13 +66,13 @@ const fn seeds(flaw: Flaw) -> u64 {
         | Flaw::AnswersBeforeCommit
         | Flaw::UnknownIsDone
         | Flaw::NoPresenceGrace => 1,
-        Flaw::TwoCallers | Flaw::NoTwin => 3,
-        Flaw::LostTaskStartsAgain | Flaw::NoRescue => 5,
+        Flaw::TwoCallers | Flaw::NoTwin | Flaw::LaunchBeforeIntent | Flaw::CancelUnstored => 3,
+        Flaw::LostTaskStartsAgain | Flaw::NoRescue | Flaw::MomentForgotten => 5,
         Flaw::SecondInstanceKept => 7,
-        Flaw::TaskStartsUnasked | Flaw::NamesakeMistaken => 10,
+        Flaw::TaskStartsUnasked | Flaw::NamesakeMistaken | Flaw::LaunchUnasked => 10,
         Flaw::StaleDomainStops | Flaw::OldEpochHeeded => 16,
-        Flaw::CapacityForgotten => 21,
-        Flaw::UnfencedCommit => 29,
+        Flaw::CapacityForgotten | Flaw::PlaceKept => 21,
+        Flaw::UnfencedCommit | Flaw::DeposedLaunches => 29,
     }
 }
 
@@ -111,4 +124,10 @@ on_each_flaw! {
     an_evacuation_without_twins_is_caught: NoTwin,
     a_second_instance_that_is_kept_is_caught: SecondInstanceKept,
     a_task_mistaken_for_its_namesake_is_caught: NamesakeMistaken,
+    a_launch_before_its_intent_is_stored_is_caught: LaunchBeforeIntent,
+    a_moment_that_is_made_twice_is_caught: MomentForgotten,
+    a_place_that_is_never_given_back_is_caught: PlaceKept,
+    a_cancel_that_is_not_stored_is_caught: CancelUnstored,
+    an_adoption_that_launches_without_evidence_is_caught: LaunchUnasked,
+    a_deposed_leader_that_launches_is_caught: DeposedLaunches,
 }

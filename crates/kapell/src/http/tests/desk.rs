@@ -251,6 +251,7 @@ pub(super) fn job(definition: &JobDefinition) -> Job {
         revision: 1,
         revised: Vec::new(),
         mark: Timestamp(1000),
+        again: None,
         paused: None,
         failures_in_a_row: 0,
         skip_next: 0,

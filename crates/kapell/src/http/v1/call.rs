@@ -32,6 +32,8 @@ pub(super) struct Call {
     pub(super) headers: HeaderMap,
     pub(super) payload: Payload,
     pub(super) now: Timestamp,
+    /// By the clock on the wall, for jobs.
+    pub(super) wall: Timestamp,
     pub(super) note: Note,
 }
 

@@ -43,12 +43,12 @@ pub(super) fn list(call: &Call) -> Answered {
             && tag.is_none_or(|tag| definition.tags.iter().any(|it| it == tag))
             && call.sees(&job.domain)
     };
-    Ok(items(call, &seen, jobs_look::jobs(&*call.desk, call.now, wanted)))
+    Ok(items(call, &seen, jobs_look::jobs(&*call.desk, call.wall, wanted)))
 }
 
 pub(super) fn one(call: &Call) -> Answered {
     let job_id = call.job_seen()?;
-    shown(&*call.desk, &job_id, call.now)
+    shown(&*call.desk, &job_id, call.wall)
 }
 
 fn shown(desk: &dyn Desk, job_id: &JobId, now: Timestamp) -> Answered {
@@ -66,7 +66,7 @@ pub(super) async fn remove(call: Call) -> Answered {
 }
 
 pub(super) async fn pause(call: Call) -> Answered {
-    let now = call.now;
+    let now = call.wall;
     let (wanted, asked) = call.json_if_any::<PauseWanted>().await?;
     pause_with(&asked, wanted.unwrap_or_default()).await?;
     shown(&*asked.desk, &job_of(&asked)?, now)
@@ -83,11 +83,11 @@ pub(super) async fn resume(call: Call) -> Answered {
     let job_id = call.job_seen()?;
     intend_job(&call.note, &*call.desk, &job_id).await?;
     ask(&*call.desk, JobRequest::Resume { job_id: job_id.clone() }).await?;
-    shown(&*call.desk, &job_id, call.now)
+    shown(&*call.desk, &job_id, call.wall)
 }
 
 pub(super) async fn trigger(call: Call, ids: &dyn Ids) -> Answered {
-    let now = call.now;
+    let now = call.wall;
     let (wanted, asked) = call.json_if_any::<TriggerWanted>().await?;
     let run_id = trigger_with(&asked, wanted.unwrap_or_default(), ids, now).await?;
     Ok(made(&*asked.desk, &run_id))
@@ -118,7 +118,7 @@ pub(super) async fn trigger_with(
 }
 
 pub(super) async fn backfill(call: Call, ids: &dyn Ids) -> Answered {
-    let now = call.now;
+    let now = call.wall;
     let (wanted, asked) = call.json::<BackfillWanted>().await?;
     let job_id = job_of(&asked)?;
     let definition = definition(&*asked.desk, &job_id)?;
@@ -155,7 +155,7 @@ pub(super) fn next(call: &Call) -> Answered {
     }
     let definition = definition(&*call.desk, &job_id)?;
     let schedule = schedule(&definition)?;
-    let next = coming(&definition, &schedule, call.now, count);
+    let next = coming(&definition, &schedule, call.wall, count);
     Ok(answer::value(StatusCode::OK, &next))
 }
 

@@ -23,7 +23,7 @@ use super::jobs_look;
 use super::refusal::refused;
 
 pub(super) async fn apply(call: Call) -> Result<Answer, Box<Problem>> {
-    let now = call.now;
+    let now = call.wall;
     let dry_run = call.query.switch("dry_run")?;
     let (definition, asked) = call.json_read(manifest::read_job).await?;
     let job_id = definition.job_id.clone();

@@ -76,11 +76,11 @@ pub(super) fn job(call: &Call) -> Result<Answer, Box<Problem>> {
     let at = match call.query.get("at") {
         Some(text) => {
             let zone = &definition(&*call.desk, &job_id)?.timezone;
-            Some(when::read(text, zone, call.now).map_err(|why| bad(&why, "at"))?)
+            Some(when::read(text, zone, call.wall).map_err(|why| bad(&why, "at"))?)
         }
         None => None,
     };
-    let explained = explain_job(&*call.desk, &job_id, at, call.now);
+    let explained = explain_job(&*call.desk, &job_id, at, call.wall);
     let explained = explained.ok_or_else(|| missing("job", job_id.as_str()))?;
     Ok(answer::value(StatusCode::OK, &explained))
 }

@@ -74,11 +74,11 @@ impl Found {
     /// What is answered, if the board is loaded.
     fn call(self, query: Query, entry: &Entry, face: &dyn Face) -> Result<Call, Box<Problem>> {
         let desk = face.board().ok_or_else(starting)?;
-        let now = desk.now();
+        let (now, wall) = (desk.now(), desk.wall());
         let Self { params, parts, payload, note, .. } = self;
         let (who, ledger, scheduler) = (Arc::clone(&entry.who), face.ledger(), face.scheduler());
         let headers = parts.headers;
-        Ok(Call { who, ledger, desk, scheduler, params, query, headers, payload, now, note })
+        Ok(Call { who, ledger, desk, scheduler, params, query, headers, payload, now, wall, note })
     }
 }
 

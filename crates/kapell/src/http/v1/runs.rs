@@ -97,7 +97,7 @@ fn run_of(asked: &Asked) -> Result<RunId, Box<Problem>> {
 }
 
 pub(super) async fn retry(call: Call, ids: &dyn Ids) -> Answered {
-    let now = call.now;
+    let now = call.wall;
     let asked = call.without_body();
     let run_id = retry_with(&asked, ids, now).await?;
     Ok(made(&*asked.desk, &run_id))

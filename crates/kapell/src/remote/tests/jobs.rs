@@ -34,6 +34,7 @@ fn view(definition: JobDefinition) -> JobView {
         revision: 3,
         revised: Vec::new(),
         mark: NOW,
+        again: None,
         paused: None,
         failures_in_a_row: 0,
         skip_next: 0,

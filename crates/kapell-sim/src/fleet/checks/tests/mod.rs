@@ -2,6 +2,7 @@
 
 mod callbacks;
 mod cells;
+mod jobs;
 mod leaders;
 mod reached;
 mod stage;

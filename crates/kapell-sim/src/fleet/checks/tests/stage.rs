@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kapell_core::board::{
@@ -9,6 +9,7 @@ use kapell_core::board::{
 use kapell_core::planted::Planted;
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::{Epoch, Seat};
+use kapell_node::scheduler::backend::Attempt;
 use kapell_store::model::{Fence, Key, Op, Shard};
 
 use crate::fleet::checks::Check;
@@ -29,6 +30,7 @@ pub(super) struct Stage<C> {
     pub(super) host: usize,
     ledger: Ledger,
     running: BTreeMap<InstanceGuid, Process>,
+    pub(super) works: BTreeSet<(usize, Attempt)>,
     seq: u64,
 }
 
@@ -54,6 +56,7 @@ impl<C: Check + Default> Stage<C> {
             host: 0,
             ledger: Ledger::default(),
             running: BTreeMap::new(),
+            works: BTreeSet::new(),
             seq: 0,
         }
     }
@@ -88,6 +91,8 @@ impl<C: Check + Default> Stage<C> {
             running: &self.running,
             machines: &self.machines,
             calm_since: self.calm_since,
+            works: &self.works,
+            leader: Some(self.host),
         };
         look(&mut self.rule, &view)
     }
@@ -159,6 +164,10 @@ fn plan() -> Plan {
         scaling: false,
         evacuations: false,
         stale_domains: false,
+        apps: true,
+        jobs: false,
+        modest: false,
+        far_clocks: false,
         busy_for: Duration::from_secs(60),
         planted: Planted::default(),
         crash_at: None,
