@@ -22,8 +22,8 @@ use serde_json::Value;
 
 pub use jobs::{
     BackfillWanted, Backfilled, BackfilledRun, CancelWanted, JobApplied, JobView, NextMoment,
-    NextMoments, PauseWanted, Percentiles, RunBrief, RunStats, RunView, SchedulerStats,
-    TriggerWanted, WebhookDelivery, When,
+    NextMoments, PauseWanted, Percentiles, RunBrief, RunLive, RunStats, RunTimer, RunView,
+    SchedulerStats, TriggerWanted, WebhookDelivery, When,
 };
 
 /// The epoch of the leader, in every request of a host to a cell.

@@ -195,6 +195,11 @@ pub enum Noted {
     Waits {
         why: String,
     },
+    /// It ends well without its work. The states that follow are only the way there.
+    Skipped {
+        by: SkippedBy,
+        why: String,
+    },
     Constraint {
         name: String,
         met: bool,
@@ -219,6 +224,18 @@ pub enum Noted {
     Ignored {
         what: String,
     },
+}
+
+/// What has a run end without its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkippedBy {
+    /// `starting_deadline`
+    Deadline,
+    /// There is no place for it, or its job rests.
+    Overlap,
+    /// What was found out about its constraints, or done about it.
+    Constraint,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]

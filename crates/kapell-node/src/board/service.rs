@@ -94,6 +94,7 @@ impl BoardService {
             meters: Meters::default(),
             trouble: Trouble::default(),
             scheduler: Newsstand::default(),
+            sights: Arc::default(),
         });
         (board, Inlets { lanes, orders, callbacks })
     }

@@ -77,6 +77,8 @@ pub(super) struct Actor {
     pub(super) lanes: Lanes,
     pub(super) stats: Collector,
     pub(super) todo: VecDeque<(Key, Happened)>,
+    /// Whose states changed since all have settled last.
+    pub(super) changed: Vec<Key>,
     pub(super) searches: JoinSet<Found>,
     /// Where the turn of being looked after is.
     pub(super) looked_after: usize,
@@ -140,6 +142,7 @@ impl Actor {
             places: Places::default(),
             stats: Collector::default(),
             todo: VecDeque::new(),
+            changed: Vec::new(),
             searches: JoinSet::new(),
             looked_after: 0,
             tasks: JoinSet::new(),

@@ -63,9 +63,15 @@ impl Desk {
             Message::SetMetric { metric, kind, value } => {
                 self.scheduler.set_metric(metric, kind, value);
             }
-            Message::Acting { run_id, action, constraint } => {
+            Message::Acting { run_id, action, constraint, at } => {
                 let job_id = run_id.job();
                 tracing::info!(%run_id, job_id, action, constraint, "an action is being taken");
+                let what = format!("action `{action}` of `{constraint}`");
+                self.board.show_doing(&run_id, what, at);
+            }
+            Message::Checking { run_id, constraints, at } => {
+                let names: Vec<String> = constraints.iter().map(|it| format!("`{it}`")).collect();
+                self.board.show_doing(&run_id, names.join(", "), at);
             }
         }
     }

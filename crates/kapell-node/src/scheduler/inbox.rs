@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use kapell_core::board::JobId;
 use kapell_core::constraint::MetricKind;
 use kapell_core::job::JobDefinition;
-use kapell_core::run::{Entry, Happened, Orchestrator, Run, RunId, RunState, StopKind};
+use kapell_core::run::{Entry, Happened, Run, RunId, RunState, StopKind, Timer};
 use kapell_core::seams::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -72,12 +72,15 @@ pub struct RunView {
     pub since: Timestamp,
     pub started_at: Option<Timestamp>,
     pub heartbeats: u32,
+    /// What it is woken for next, and when.
+    pub timer: Option<(Timer, Timestamp)>,
     /// What was noted of it and is not stored yet.
     pub noted: Vec<Entry>,
 }
 
 impl RunView {
-    pub(super) fn of(it: &Orchestrator) -> Self {
+    pub(super) fn of(entry: &super::entry::Entry) -> Self {
+        let it = &entry.it;
         Self {
             run_id: it.run_id().clone(),
             state: it.state(),
@@ -88,6 +91,7 @@ impl RunView {
             since: it.since(),
             started_at: it.started_at(),
             heartbeats: it.heartbeats(),
+            timer: entry.ring.map(|(at, timer)| (timer, at)),
             noted: it.noted().to_vec(),
         }
     }

@@ -56,7 +56,8 @@ pub(crate) use scheduler::Scheduler;
 pub(crate) use server::Server;
 pub(crate) use token::Token;
 pub(crate) use v1::{
-    RunsWanted, Subject, coming, explain, explain_job, job, list_jobs, list_runs, run, state_named,
+    RunsWanted, Subject, coming, explain, explain_job, job, list_jobs, list_runs, state_named,
+    whole_run,
 };
 
 /// What the listener shows of its host. Asked for every request, so nothing here may wait.

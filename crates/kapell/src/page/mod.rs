@@ -25,7 +25,7 @@ use kapell_core::board::{JobId, LrpKey, ProcessGuid, TaskGuid};
 use kapell_core::run::RunId;
 use kapell_core::seams::Timestamp;
 
-use crate::http::Desk;
+use crate::http::{Desk, Scheduler};
 use frame::Frame;
 pub(crate) use frame::{asset, login, sorry};
 use html::{Html, html};
@@ -94,16 +94,21 @@ impl Wanted {
     }
 
     /// The whole page; nothing if there is no such thing.
-    pub(crate) async fn render(&self, desk: &dyn Desk, now: Timestamp) -> Option<String> {
+    pub(crate) async fn render(
+        &self,
+        desk: &dyn Desk,
+        scheduler: Option<&dyn Scheduler>,
+        now: Timestamp,
+    ) -> Option<String> {
         let seen = desk.last_event();
         let html = match self {
-            Self::Fragment(about) => about.render(desk, now).await?,
+            Self::Fragment(about) => about.render(desk, scheduler, now).await?,
             Self::Page(about) => Frame {
                 title: about.title(),
                 fragment: Some(about.path()),
                 after: Some(format!("{}-{}", seen.epoch, seen.number)),
             }
-            .around(&about.render(desk, now).await?),
+            .around(&about.render(desk, scheduler, now).await?),
             Self::Log(of) => {
                 let frame = Frame { title: of.title(), fragment: None, after: None };
                 frame.around(&log::render(of))
@@ -138,7 +143,12 @@ impl About {
         }
     }
 
-    async fn render(&self, desk: &dyn Desk, now: Timestamp) -> Option<Html> {
+    async fn render(
+        &self,
+        desk: &dyn Desk,
+        scheduler: Option<&dyn Scheduler>,
+        now: Timestamp,
+    ) -> Option<Html> {
         match self {
             Self::Overview => Some(overview::render(desk, now).await),
             Self::Lrp(guid) => lrp::render(desk, guid, now),
@@ -146,7 +156,7 @@ impl About {
             Self::Jobs => Some(jobs::render(desk, now)),
             Self::Job(id) => job::render(desk, id, now),
             Self::Runs(filter) => Some(runs::render(desk, filter, now)),
-            Self::Run(id) => run::render(desk, id, now),
+            Self::Run(id) => run::render(desk, scheduler, id, now).await,
         }
     }
 }

@@ -224,7 +224,10 @@ async fn trigger(args: JobTrigger, client: &Client) -> anyhow::Result<u8> {
         return Ok(0);
     };
     say(&format!("run {run_id}\n"));
-    if args.follow {
+    let log = async {
+        if !args.follow {
+            return;
+        }
         let mut sink = Sink::new(Dress::default(), true);
         match pour(client, run_id.as_str(), None, true, None, &mut sink).await {
             Ok(()) => {}
@@ -232,9 +235,9 @@ async fn trigger(args: JobTrigger, client: &Client) -> anyhow::Result<u8> {
             Err(error) if error.is_not_found() => {}
             Err(error) => say(&format!("the log of {run_id} cannot be read: {error}\n")),
         }
-    }
-    let run = attend(client, follower, run_id.as_str()).await?.run;
-    Ok(conclude(&run))
+    };
+    let ((), run) = tokio::join!(log, attend(client, follower, run_id.as_str()));
+    Ok(conclude(&run?.run))
 }
 
 async fn backfill(args: JobBackfill, client: &Client) -> anyhow::Result<u8> {

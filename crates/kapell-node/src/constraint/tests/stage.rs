@@ -34,6 +34,8 @@ pub(super) struct Told {
     /// It takes questions and answers none.
     pub(super) hangs: bool,
     pub(super) heard: Vec<String>,
+    /// What was being looked at for long.
+    pub(super) slow: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +95,7 @@ async fn scheduler(mut inbox: mpsc::Receiver<Message>, told: Arc<Mutex<Told>>) {
             Message::Acting { action, constraint, .. } => {
                 told.heard.push(format!("acting: {action} of {constraint}"));
             }
+            Message::Checking { constraints, .. } => told.slow.push(constraints.join(", ")),
         }
     }
 }

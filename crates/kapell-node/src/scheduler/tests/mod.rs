@@ -5,6 +5,7 @@ mod fakes;
 mod heart;
 mod life;
 mod overlap;
+mod seen;
 mod small;
 mod stage;
 mod stats;

@@ -50,7 +50,7 @@ pub(crate) use explain::{Subject, explain};
 use forms::{FORMS, Form};
 pub(crate) use jobs::coming;
 pub(crate) use jobs_explain::explain_job;
-pub(crate) use jobs_look::{RunsWanted, job, jobs as list_jobs, run, runs as list_runs};
+pub(crate) use jobs_look::{RunsWanted, job, jobs as list_jobs, runs as list_runs, whole_run};
 use logs::LogSource;
 pub(crate) use runs::state_named;
 use table::{Op, ROUTES};
@@ -246,9 +246,9 @@ impl Api {
             Op::BackfillJob => jobs::backfill(call, &*self.ids).await,
             Op::NextOfJob => jobs::next(&call),
             Op::ExplainJob => jobs_explain::job(&call),
-            Op::ExplainRun => jobs_explain::run(&call),
+            Op::ExplainRun => jobs_explain::run(&call).await,
             Op::ListRuns => runs::list(&call),
-            Op::GetRun => runs::one(&call),
+            Op::GetRun => runs::one(&call).await,
             Op::CancelRun => runs::cancel(call).await,
             Op::RetryRun => runs::retry(call, &*self.ids).await,
             Op::LogsOfRun => runs::logs(&call, &self.upstream).await,
@@ -273,7 +273,8 @@ impl Api {
         }
         may(who, Kind::Pages, About::Anything)?;
         let desk = face.board().ok_or_else(starting)?;
-        let page = wanted.render(&*desk, desk.now()).await;
+        let scheduler = face.scheduler();
+        let page = wanted.render(&*desk, scheduler.as_deref(), desk.now()).await;
         page.map(|page| session::html(StatusCode::OK, page)).ok_or_else(|| not_found(path))
     }
 }

@@ -65,9 +65,11 @@ fn state(text: &str) -> Result<RunState, Box<Problem>> {
     })
 }
 
-pub(super) fn one(call: &Call) -> Answered {
+pub(super) async fn one(call: &Call) -> Answered {
     let run_id = call.run_seen()?;
-    shown(&*call.desk, &run_id)
+    let found = jobs_look::whole_run(&*call.desk, call.scheduler.as_deref(), &run_id).await;
+    let view = found.ok_or_else(|| missing("run", run_id.as_str()))?;
+    Ok(answer::value(StatusCode::OK, &view))
 }
 
 fn view(desk: &dyn Desk, run_id: &RunId) -> Result<RunView, Box<Problem>> {

@@ -152,7 +152,7 @@ fn runs() -> Value {
         ("attempt", count()),
         ("started_at", time.clone()),
         ("retry_at", time.clone()),
-        ("completed_at", time),
+        ("completed_at", time.clone()),
         ("exit_code", json!({ "type": "integer" })),
         ("reason", text()),
         ("skipped", flag()),
@@ -160,11 +160,19 @@ fn runs() -> Value {
         ("timeline", about(&list(&entry), "Every decision about it, the oldest first.")),
         ("metrics", of("RunMetrics")),
         ("update_id", text()),
+        ("place", about(&text(), "Where the work of this attempt was to be launched.")),
+        ("live", of("RunLive")),
     ];
     json!({
         "RunId": { "type": "string", "pattern": "^[a-zA-Z0-9_-]+:[0-9]{1,12}(-[0-9a-fA-F]{1,16})?$" },
         "RunState": { "enum": RunState::ALL.map(RunState::name) },
         "RunView": object(11, &view),
+        "RunLive": object(1, &[
+            ("since", time.clone()),
+            ("doing", about(&object(2, &[("what", text()), ("since", time.clone())]), "The constraints that are being looked at, or the action that is being taken.")),
+            ("heartbeats", about(&count(), "How often it gave a sign of life; not told in lists.")),
+            ("timer", about(&object(2, &[("what", text()), ("at", time)]), "What happens to it by the clock; not told in lists.")),
+        ]),
         "CancelWanted": strict(0, &[("at_once", flag())]),
         "RunMetrics": { "type": "object", "description": "What it took, all attempts together, in milliseconds." },
     })
