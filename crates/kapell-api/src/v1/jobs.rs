@@ -243,3 +243,11 @@ pub struct WebhookDelivery {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
+
+/// An item of `GET /v1/hosts/known-runs`: a run that there is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownRun {
+    pub run_id: RunId,
+    /// It has not ended.
+    pub active: bool,
+}

@@ -238,7 +238,8 @@ impl Action for Metric {
             return Err(ActionError::Failed("it names no figure".to_owned()));
         };
         let told = format!("{metric}: {value}");
-        context.means.inbox.tell(Message::SetMetric { metric, kind, value }).await?;
+        let job = context.run.run_id.job_id();
+        context.means.inbox.tell(Message::SetMetric { job, metric, kind, value }).await?;
         Ok(told)
     }
 }

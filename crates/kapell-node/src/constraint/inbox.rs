@@ -12,24 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Debug)]
 pub enum Message {
     /// How a job stands; nothing if there is no such job.
-    JobState {
-        job: JobId,
-        reply: oneshot::Sender<Option<JobState>>,
-    },
+    JobState { job: JobId, reply: oneshot::Sender<Option<JobState>> },
     /// The runs of a job that have ended, the newest first; nothing if there is no such job.
-    JobHistory {
-        job: JobId,
-        most: u32,
-        reply: oneshot::Sender<Option<Vec<PastRun>>>,
-    },
+    JobHistory { job: JobId, most: u32, reply: oneshot::Sender<Option<Vec<PastRun>>> },
     /// One run more, under this id: an action that is taken again after a crash asks for the same one, and one that is there
     /// is as good as a new one.
-    Trigger {
-        run_id: RunId,
-        of: RunId,
-        parameters: BTreeMap<String, String>,
-        reply: Answer<()>,
-    },
+    Trigger { run_id: RunId, of: RunId, parameters: BTreeMap<String, String>, reply: Answer<()> },
     /// Answered by how many runs were told to end. `except` is the run whose action it is.
     CancelRuns {
         job: JobId,
@@ -47,23 +35,16 @@ pub enum Message {
         reply: Answer<()>,
     },
     SetMetric {
+        /// Whose figure it is.
+        job: JobId,
         metric: String,
         kind: MetricKind,
         value: f64,
     },
     /// The run takes this action now: for those who look at it.
-    Acting {
-        run_id: RunId,
-        action: &'static str,
-        constraint: &'static str,
-        at: Timestamp,
-    },
+    Acting { run_id: RunId, action: &'static str, constraint: &'static str, at: Timestamp },
     /// These constraints of a run take their time: for those who look at it.
-    Checking {
-        run_id: RunId,
-        constraints: Vec<&'static str>,
-        at: Timestamp,
-    },
+    Checking { run_id: RunId, constraints: Vec<&'static str>, at: Timestamp },
 }
 
 /// Done, or why not.

@@ -268,8 +268,9 @@ impl Actor {
         }
         while let Some(Discharge { backend, attempts, stop }) = self.lanes.take_discharge() {
             let backend = Arc::clone(self.backends.get(backend));
+            let logs = self.backends.keeps().map(|keeps| keeps.logs.clone());
             let task = self.tasks.spawn(async move {
-                perform::discharge(backend, attempts, stop).await;
+                perform::discharge(backend, attempts, stop, logs).await;
                 None
             });
             self.purposes.insert(task.id(), Purpose { kind: Kind::Release, run: None });

@@ -60,8 +60,8 @@ impl Desk {
                 };
                 drop(reply.send(done));
             }
-            Message::SetMetric { metric, kind, value } => {
-                self.scheduler.set_metric(metric, kind, value);
+            Message::SetMetric { job, metric, kind, value } => {
+                self.scheduler.set_metric(job, metric, kind, value);
             }
             Message::Acting { run_id, action, constraint, at } => {
                 let job_id = run_id.job();

@@ -16,6 +16,8 @@ use crate::webhook::Handler;
 
 /// So many messages wait at most: whoever sends more waits.
 pub(super) const WAITING: usize = 1_024;
+/// So many figures of jobs are kept.
+const MOST_METRICS: usize = 10_000;
 
 /// A message to the scheduler. Those that ask something have a way back.
 #[derive(Debug)]
@@ -97,6 +99,13 @@ impl RunView {
     }
 }
 
+/// A figure that actions of a job set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JobMetric {
+    pub kind: MetricKind,
+    pub value: f64,
+}
+
 /// How a job stands, for those whose constraints look at others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobState {
@@ -114,7 +123,7 @@ pub struct Scheduler {
     pub(super) inbox: mpsc::Sender<Message>,
     pub(super) stats: watch::Receiver<Arc<Snapshot>>,
     /// Figures that actions set.
-    pub(super) metrics: Arc<Mutex<BTreeMap<String, f64>>>,
+    pub(super) metrics: Arc<Mutex<BTreeMap<(JobId, String), JobMetric>>>,
     pub(super) webhooks: Option<Handler>,
 }
 
@@ -174,17 +183,24 @@ impl Scheduler {
     }
 
     /// Sets a figure, or counts it up: the action `metric`.
-    pub(super) fn set_metric(&self, metric: String, kind: MetricKind, value: f64) {
+    pub(super) fn set_metric(&self, job: JobId, metric: String, kind: MetricKind, value: f64) {
         let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
-        let stands = metrics.entry(metric).or_default();
-        *stands = match kind {
+        let is_full = metrics.len() >= MOST_METRICS;
+        let key = (job, metric);
+        if is_full && !metrics.contains_key(&key) {
+            tracing::warn!(job_id = %key.0, metric = key.1, "a figure is not kept: there are {MOST_METRICS} already");
+            return;
+        }
+        let stands = metrics.entry(key).or_insert(JobMetric { kind, value: 0.0 });
+        let value = match kind {
             MetricKind::Gauge => value,
-            MetricKind::Counter => *stands + value,
+            MetricKind::Counter => stands.value + value,
         };
+        *stands = JobMetric { kind, value };
     }
 
-    /// The figures that actions have set since this leader leads.
-    pub fn metrics(&self) -> BTreeMap<String, f64> {
+    /// The figures that actions of jobs have set since this leader leads, by job and name.
+    pub fn metrics(&self) -> BTreeMap<(JobId, String), JobMetric> {
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

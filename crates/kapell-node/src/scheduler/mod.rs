@@ -19,6 +19,7 @@ mod generator;
 mod heart;
 mod histogram;
 mod inbox;
+pub mod janitor;
 mod lanes;
 pub mod local;
 pub mod logs;
@@ -36,7 +37,7 @@ mod workflow;
 #[cfg(test)]
 mod tests;
 
-pub use inbox::{JobState, RunView, Scheduler, SchedulerSlot};
+pub use inbox::{JobMetric, JobState, RunView, Scheduler, SchedulerSlot};
 pub use lanes::Limits;
 pub use service::{Parts, SchedulerService, Settings};
-pub use supplies::{Backends, HostSupplies, Opening, Supplies, Supply};
+pub use supplies::{Backends, HostSupplies, Keeps, Opening, Supplies, Supply};

@@ -154,6 +154,11 @@ impl Actor {
         {
             update.place = self.backends.get(backend).place();
         }
+        // Work of this host writes here; what tasks wrote is fetched to here when they are over.
+        if entry.launched || update.kind == UpdateKind::Intent {
+            let keeps = self.backends.keeps().filter(|_| update.kind != UpdateKind::Started);
+            update.log_host = keeps.map(|keeps| keeps.address.clone()).unwrap_or_default();
+        }
         if let Some(metrics) = &update.metrics {
             self.stats.ended(entry.it.run_id().job_id(), update.state, metrics);
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_api::v1::{self, RunStats, SchedulerStats, WebhookDelivery};
+use kapell_core::board::JobId;
 use kapell_core::run::{RunId, RunState};
 use kapell_node::board::Board;
 use kapell_node::cell::ContainerLogs;
@@ -55,6 +56,11 @@ impl Scheduler for Schedule {
             jobs: jobs.collect(),
             lateness: percentiles(stats.lateness),
         }
+    }
+
+    fn metrics(&self, job_id: &JobId) -> Vec<(String, f64)> {
+        let all = self.scheduler.metrics().into_iter();
+        all.filter(|((job, _), _)| job == job_id).map(|((_, name), it)| (name, it.value)).collect()
     }
 
     fn deliveries(&self) -> Vec<WebhookDelivery> {

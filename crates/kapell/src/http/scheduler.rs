@@ -4,6 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use kapell_api::v1::{SchedulerStats, WebhookDelivery};
+use kapell_core::board::JobId;
 use kapell_core::run::RunId;
 use kapell_node::cell::ContainerLogs;
 use kapell_node::scheduler::RunView;
@@ -18,4 +19,6 @@ pub(crate) trait Scheduler: fmt::Debug + Send + Sync {
     fn stats(&self) -> SchedulerStats;
     /// The messages that were asked for, the newest first.
     fn deliveries(&self) -> Vec<WebhookDelivery>;
+    /// The figures that actions of a job have set, by name.
+    fn metrics(&self, job_id: &JobId) -> Vec<(String, f64)>;
 }

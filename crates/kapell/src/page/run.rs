@@ -10,7 +10,7 @@ use super::parts::{fact, span, spoken};
 use super::run_parts::{button, moment, run_state, trigger};
 use super::table::Column::{Always, Extra};
 use super::table::{end, section};
-use super::{Html, gantt, html};
+use super::{Html, deliveries, gantt, html};
 use crate::http::{Desk, Scheduler, whole_run};
 
 pub(super) async fn render(
@@ -24,7 +24,7 @@ pub(super) async fn render(
     let mut out = Html::default();
     html!(out;
         "<nav class=\"path\" aria-label=\"Path\"><a href=\"/\">Overview</a> / <a href=\"/jobs\">Jobs</a> / <a href=\"/job/" (view.job_id) "\">" (view.job_id)
-        "</a></nav><h1>Run " (run_id) "</h1>\n<div class=\"tools\"><span>" {run_state(it.state, it.skipped)} "</span> <a href=\"/run/" (run_id) "/log\">Log</a> "
+        "</a></nav><h1>Run " (run_id) "</h1>\n<div class=\"tools\"><span>" {run_state(it.state, it.skipped)} "</span> <span id=\"attempt\" data-attempt=\"" (it.attempt) "\"></span><a href=\"/run/" (run_id) "/log\">Log</a> "
     );
     if it.state.is_final() {
         button(&mut out, &format!("/run/{run_id}/retry"), "Run again");
@@ -40,6 +40,7 @@ pub(super) async fn render(
     }
     gantt::render(&mut out, std::slice::from_ref(&view), now);
     timeline(&mut out, &view);
+    deliveries::render(&mut out, scheduler, now, |it| it.run_id == *run_id);
     facts(&mut out, &view, now);
     Some(out)
 }

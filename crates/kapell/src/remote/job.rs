@@ -18,7 +18,7 @@ use super::show::{self, Text, View, data, terminal, to_value};
 use super::sink::{Dress, Sink};
 use super::table::{Cell, Column, Table, coloured, column};
 use super::text::now;
-use super::{apply, job_import};
+use super::{apply, job_import, job_messages, job_schema};
 use crate::logger::Style;
 use crate::logger::style::{Colour, clean};
 use crate::{print, say};
@@ -77,6 +77,12 @@ pub(crate) async fn run(command: JobCommand, client: &Client) -> anyhow::Result<
         JobCommand::Next(args) => job_times::next(&args, client).await,
         JobCommand::Import(args) => job_import::apply(&args, client).await,
         JobCommand::Simulate(args) => job_times::simulate(&args),
+        JobCommand::Schema(args) => job_schema::run(&args),
+        JobCommand::Deliveries { job_id, run, list } => {
+            let (job, run) = (job_id.as_deref(), run.as_deref());
+            let fetch = async |client: &Client| job_messages::all(client, job, run).await;
+            show::list(client, list, fetch).await
+        }
     }
 }
 

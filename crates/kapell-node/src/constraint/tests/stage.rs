@@ -89,7 +89,7 @@ async fn scheduler(mut inbox: mpsc::Receiver<Message>, told: Arc<Mutex<Told>>) {
                 told.heard.push(format!("skip {count} of {job}"));
                 drop(reply.send(done()));
             }
-            Message::SetMetric { metric, kind, value } => {
+            Message::SetMetric { metric, kind, value, .. } => {
                 told.heard.push(format!("{kind:?} {metric} {value}"));
             }
             Message::Acting { action, constraint, .. } => {

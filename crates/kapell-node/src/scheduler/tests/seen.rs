@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kapell_core::board::Event;
+use kapell_core::board::{Event, JobId};
+use kapell_core::constraint::MetricKind;
 use kapell_core::job::JobRequest;
 use kapell_core::run::{Run, RunId, RunState, StopKind, Timer};
 
@@ -137,4 +138,28 @@ async fn of_runs_that_do_not_rest_nothing_is_told_but_what_is_stored() {
     let stored = [RunState::ContainerCreating, RunState::Running, RunState::Completed];
     assert!(states.iter().all(|state| stored.contains(state)), "{states:?}");
     assert!(states.ends_with(&[RunState::Completed]), "{states:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn figures_of_actions_are_those_of_their_job_and_no_more_than_can_be_kept() {
+    let stage = Stage::new();
+    let lead = stage.open().await;
+    let set = |job: &str, name: String, kind, value| {
+        lead.scheduler.set_metric(JobId::new(job), name, kind, value);
+    };
+    for (job, kind, value) in [
+        ("a", MetricKind::Counter, 1.0),
+        ("a", MetricKind::Counter, 2.5),
+        ("b", MetricKind::Gauge, 7.0),
+        ("b", MetricKind::Gauge, 3.0),
+    ] {
+        set(job, "lag".to_owned(), kind, value);
+    }
+    let metrics = lead.scheduler.metrics();
+    let of = |job: &str| metrics[&(JobId::new(job), "lag".to_owned())].value;
+    assert_eq!([of("a"), of("b")].map(f64::to_bits), [3.5, 3.0].map(f64::to_bits));
+    for number in 0..20_000 {
+        set("c", format!("m{number}"), MetricKind::Gauge, 1.0);
+    }
+    assert_eq!(lead.scheduler.metrics().len(), 10_000);
 }

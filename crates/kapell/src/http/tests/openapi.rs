@@ -133,3 +133,16 @@ fn schemas_name_the_fields_that_are_there() {
         }
     }
 }
+
+#[test]
+fn the_document_has_the_schema_of_every_constraint_and_action() {
+    let document = super::super::v1::document();
+    let schemas = &document["components"]["schemas"];
+    for (name, schema) in kapell_core::constraint::schemas() {
+        let (kind, name) = name.split_once('/').unwrap();
+        let title = format!("{}_{name}", if kind == "action" { "Action" } else { "Constraint" });
+        assert_eq!(schemas[&title], schema, "{title}");
+    }
+    let window = &schemas["JobConstraint"]["properties"]["time_window"]["properties"]["config"];
+    assert_eq!(window["$ref"], "#/components/schemas/Constraint_time_window");
+}

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use kapell_api::v1::{SchedulerStats, WebhookDelivery};
-use kapell_core::board::Request;
+use kapell_core::board::{JobId, Request};
 use kapell_core::job::JobRequest;
 use kapell_core::log::{Frame, Stream};
 use kapell_core::run::{Doing, Entry, Noted, RunId, RunState, Sight, StopKind, Timer, Trigger};
@@ -49,6 +49,10 @@ impl Scheduler for FakeScheduler {
 
     fn stats(&self) -> SchedulerStats {
         SchedulerStats { active: [("Running".to_owned(), 2)].into(), ..SchedulerStats::default() }
+    }
+
+    fn metrics(&self, _job_id: &JobId) -> Vec<(String, f64)> {
+        vec![("late_reports".to_owned(), 3.0)]
     }
 
     fn deliveries(&self) -> Vec<WebhookDelivery> {
@@ -320,4 +324,37 @@ async fn the_scheduler_tells_its_figures_and_its_messages_once_it_has_begun() {
     let deliveries = host.get("/v1/webhooks/deliveries").await.json();
     assert_eq!(deliveries[0]["webhook_id"], "msg-j");
     assert_eq!(deliveries.as_array().unwrap().len(), 2);
+    for (query, want) in
+        [("job=j", "msg-j"), ("run=gone:1", "msg-gone"), ("job=gone&run=gone:1", "msg-gone")]
+    {
+        let found = host.get(&format!("/v1/webhooks/deliveries?{query}")).await.json();
+        assert_eq!(found.as_array().unwrap().len(), 1, "{query}");
+        assert_eq!(found[0]["webhook_id"], want, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn pages_show_how_a_run_stands_its_log_its_messages_and_the_figures_of_its_job() {
+    let (host, desk) = Host::with_board().await;
+    let _kept = scheduler(&host);
+    desk.job(JOB);
+    acting(&desk, "j:1", RunState::ActionRunning);
+    let page = host.get("/run/j:1").await.body;
+    for part in [
+        "ActionRunning</span>",
+        "Now: action <code>delay</code> of <code>a</code>",
+        "onMet webhook of time_window",
+        "data-source=\"/v1/runs/j:1/logs\"",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let fragment = host.get("/fragments/run/j:1").await.body;
+    assert!(!fragment.contains("data-source"), "what is fetched anew has no log in it");
+    let page = host.get("/job/j").await.body;
+    for part in ["<dt>late_reports</dt><dd>3</dd>", "Messages", "https://hooks.example:443"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    desk.run(run("j:7", RunState::Completed, 7_000));
+    let page = host.get("/run/j:7").await.body;
+    assert!(!page.contains("data-source"), "it ended without having written anything: {page}");
 }

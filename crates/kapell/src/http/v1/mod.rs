@@ -17,6 +17,7 @@ mod logs;
 mod openapi;
 mod plan;
 mod refusal;
+mod run_logs;
 mod runs;
 mod secrets;
 mod table;
@@ -54,7 +55,7 @@ pub(crate) use jobs_look::{RunsWanted, job, jobs as list_jobs, runs as list_runs
 use logs::LogSource;
 pub(crate) use runs::state_named;
 use table::{Op, ROUTES};
-use upstream::Upstream;
+pub(super) use upstream::{Peer, Upstream};
 
 /// A request and its route.
 struct Found {
@@ -251,7 +252,8 @@ impl Api {
             Op::GetRun => runs::one(&call).await,
             Op::CancelRun => runs::cancel(call).await,
             Op::RetryRun => runs::retry(call, &*self.ids).await,
-            Op::LogsOfRun => runs::logs(&call, &self.upstream).await,
+            Op::LogsOfRun => run_logs::logs(&call, &self.upstream).await,
+            Op::KnownRuns => runs::known(&call),
             Op::SchedulerStats => runs::stats(&call),
             Op::ListDeliveries => runs::deliveries(&call),
             Op::OpenApi => Ok(answer::value(StatusCode::OK, &openapi::document())),
