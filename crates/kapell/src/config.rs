@@ -15,6 +15,7 @@ use kapell_core::yaml::{self, Value};
 use kapell_node::audit;
 use kapell_node::cell::CellSettings;
 use kapell_node::flow::History;
+use kapell_node::scheduler;
 use kapell_node::system::user;
 use kapell_store::Location;
 
@@ -63,6 +64,11 @@ pub(crate) struct Config {
     /// How much of it is kept.
     pub(crate) audit_limits: audit::Limits,
     pub(crate) board: board::Settings,
+    pub(crate) scheduler: scheduler::Settings,
+    /// Where logs of runs outlive the host that led them.
+    pub(crate) blobs: Option<PathBuf>,
+    /// What logs of runs may take on a host.
+    pub(crate) run_logs_bytes: u64,
     pub(crate) cell: CellSettings,
     /// How much is kept of images, as far as no container uses it.
     pub(crate) image_cache_bytes: u64,
@@ -149,6 +155,9 @@ impl Config {
             audit: true,
             audit_limits: audit::Limits { file_bytes: 16 << 20, files: 16 },
             board: board::Settings::default(),
+            scheduler: scheduler::Settings::default(),
+            blobs: None,
+            run_logs_bytes: 10 << 30,
             cell: CellSettings::default(),
             image_cache_bytes: image::Settings::CACHE_BYTES,
             origins: vec![Origin::Default; KEYS.len()],

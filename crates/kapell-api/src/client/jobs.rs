@@ -8,7 +8,7 @@ use super::routes::{Listed, path, query};
 use super::{Client, Error, Logs};
 use crate::v1::{
     BackfillWanted, Backfilled, CancelWanted, Explanation, JobApplied, JobView, LogQuery,
-    NextMoments, PauseWanted, RunView, TriggerWanted,
+    NextMoments, PauseWanted, RunView, TriggerWanted, WebhookDelivery,
 };
 
 /// Which runs to list.
@@ -122,6 +122,16 @@ impl Client {
     /// Has an ended run done once more, as a new run.
     pub async fn retry_run(&self, run_id: &str) -> Result<RunView, Error> {
         self.ask(Call::post(path(&["runs", run_id, "retry"]))).await
+    }
+
+    /// The messages that jobs sent, the newest first: all, or those of a job or of a run.
+    pub async fn deliveries(
+        &self,
+        job: Option<&str>,
+        run: Option<&str>,
+    ) -> Result<Listed<WebhookDelivery>, Error> {
+        let query = query(&[("job", job), ("run", run)]);
+        self.list(&format!("/v1/webhooks/deliveries{query}")).await
     }
 
     /// What an attempt of a run wrote; without one, its last.

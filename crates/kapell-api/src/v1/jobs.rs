@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kapell_core::board::JobId;
 use kapell_core::job::{Job, JobDefinition};
-use kapell_core::run::{Run, RunId, RunMetrics, RunState};
+use kapell_core::run::{Doing, Run, RunId, RunMetrics, RunState};
 use kapell_core::seams::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -149,6 +149,33 @@ pub struct RunView {
     pub job_id: JobId,
     /// Of its job.
     pub timezone: String,
+    /// What its leader knows of a run under way beside what is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<RunLive>,
+}
+
+/// How a run under way stands. Its state and its reason are those of the run itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunLive {
+    /// When it came into its state.
+    pub since: Timestamp,
+    /// The constraints that are being looked at, or the action that is being taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<Doing>,
+    /// How often it gave a sign of life; not told in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeats: Option<u32>,
+    /// What it waits for by the clock; not told in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<RunTimer>,
+}
+
+/// Something that happens to a run at a time, unless something else does before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTimer {
+    /// `due`, `starting_deadline`, `start_timeout`, `max_allowed_run_time` or `retry`.
+    pub what: String,
+    pub at: Timestamp,
 }
 
 /// `POST /v1/runs/{run_id}/cancel`
@@ -215,4 +242,12 @@ pub struct WebhookDelivery {
     /// Why it was not taken, the last time.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+}
+
+/// An item of `GET /v1/hosts/known-runs`: a run that there is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownRun {
+    pub run_id: RunId,
+    /// It has not ended.
+    pub active: bool,
 }

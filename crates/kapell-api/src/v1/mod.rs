@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use jobs::{
-    BackfillWanted, Backfilled, BackfilledRun, CancelWanted, JobApplied, JobView, NextMoment,
-    NextMoments, PauseWanted, Percentiles, RunBrief, RunStats, RunView, SchedulerStats,
-    TriggerWanted, WebhookDelivery, When,
+    BackfillWanted, Backfilled, BackfilledRun, CancelWanted, JobApplied, JobView, KnownRun,
+    NextMoment, NextMoments, PauseWanted, Percentiles, RunBrief, RunLive, RunStats, RunTimer,
+    RunView, SchedulerStats, TriggerWanted, WebhookDelivery, When,
 };
 
 /// The epoch of the leader, in every request of a host to a cell.

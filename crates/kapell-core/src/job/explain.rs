@@ -1,10 +1,15 @@
 //! Why a job did or did not run: every decision with its reason.
 
+mod passed;
+mod run;
+
+pub use run::{of_run, outcome};
+
 use super::definition::JobDefinition;
 use super::due::{AHEAD, GRACE, is_far_ahead};
-use super::record::{Job, PassReason, Passed, PauseCause};
+use super::record::{Job, PassReason, PauseCause};
 use super::when::show;
-use crate::run::{Noted, Run, RunState, Trigger};
+use crate::run::{Run, RunState};
 use crate::schedule::{ClockChange, Moments, Occurrence};
 use crate::seams::Timestamp;
 
@@ -34,8 +39,17 @@ pub struct Explained {
 pub struct Decision {
     /// When it was made, or what moment it is about.
     pub at: Timestamp,
+    /// The attempt of a run that it is about.
+    pub attempt: u32,
     pub about: About,
     pub text: String,
+}
+
+impl Decision {
+    /// One that is about no attempt, or about the first.
+    fn new(at: Timestamp, about: About, text: impl Into<String>) -> Self {
+        Self { at, attempt: 0, about, text: text.into() }
+    }
 }
 
 /// What a decision goes by.
@@ -81,10 +95,10 @@ impl About {
 /// Explains a job: what holds it back, what its last moments came to, and when it runs next.
 pub fn job(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Explained {
     let next = next_run(facts, moments, now);
-    let mut decisions: Vec<Decision> = facts.job.passed.iter().map(passed).collect();
+    let mut decisions = passed::in_order(facts, moments);
     let ended = |run: &&Run| {
         let text = format!("run `{}` {}", run.run_id, outcome(run));
-        Decision { at: run.scheduled_at, about: About::State, text }
+        Decision::new(run.scheduled_at, About::State, text)
     };
     decisions.extend(facts.runs.iter().map(ended));
     decisions.extend(ahead(facts, now));
@@ -128,7 +142,7 @@ pub fn at(
     let run =
         facts.runs.iter().find(|run| run.trigger.is_of_schedule() && run.scheduled_at == moment.at);
     let summary = if let Some(run) = run {
-        decisions.extend(of_run(run));
+        decisions.extend(of_run(run, Some(facts.definition)));
         format!("run `{}` of that moment {}", run.run_id, outcome(run))
     } else {
         let (decision, summary) = without_run(facts, &moment, now);
@@ -168,9 +182,9 @@ fn without_run(
         facts.job.passed.iter().rev().filter(|passed| passed.from <= at && at <= passed.to);
     match known.next() {
         Some(found) => {
-            let decision = passed(found);
-            let summary = format!("that moment came to nothing: {}", decision.text);
-            (Some(Decision { at, ..decision }), summary)
+            let (about, why) = pass_reason(&found.why);
+            let summary = format!("that moment came to nothing: {why}");
+            (Some(Decision::new(at, about, why)), summary)
         }
         None => (
             None,
@@ -182,7 +196,7 @@ fn without_run(
 
 fn of_moment(moment: &Occurrence, moments: &impl Moments) -> Vec<Decision> {
     let at = moment.at;
-    let decision = |about, text: &str| Decision { at, about, text: text.to_owned() };
+    let decision = |about, text: &str| Decision::new(at, about, text);
     let mut found = vec![decision(About::Due, "a moment of its schedule")];
     if let Some(change) = moment.change {
         found.push(decision(About::ClockChange, clock_change(change)));
@@ -214,64 +228,6 @@ pub const fn clock_change(change: ClockChange) -> &'static str {
             "its local time exists twice that day: this is the second, and it runs at each"
         }
     }
-}
-
-/// Every decision about a run that is kept, in order.
-pub fn of_run(run: &Run) -> Vec<Decision> {
-    let made = match &run.trigger {
-        Trigger::Schedule => (About::Due, "a run was made for it".to_owned()),
-        Trigger::CatchUp => {
-            (About::CatchUp, "it was missed, and a run was made for it later (catch_up)".to_owned())
-        }
-        Trigger::Manual { who } => (About::Due, format!("asked for by {who}")),
-        Trigger::Backfill { who } => (About::Due, format!("asked for by {who} (backfill)")),
-        Trigger::Retry { of, who } => {
-            (About::Due, format!("another try of `{of}`, asked for by {who}"))
-        }
-        Trigger::Action { of, .. } => (About::Action, format!("kicked off by run `{of}`")),
-    };
-    let first = Decision { at: run.created_at, about: made.0, text: made.1 };
-    let rest = run.timeline.iter().map(|entry| {
-        let (about, text) = noted(&entry.noted);
-        Decision { at: entry.at, about, text }
-    });
-    std::iter::once(first).chain(rest).collect()
-}
-
-fn noted(noted: &Noted) -> (About, String) {
-    match noted {
-        Noted::State { to, why } if why.is_empty() => (About::State, to.name().to_owned()),
-        Noted::State { to, why } => (About::State, format!("{}: {why}", to.name())),
-        Noted::Revision { revision } => {
-            (About::State, format!("it goes by revision {revision} of its job"))
-        }
-        Noted::Waits { why } => (About::Overlap, format!("it waits: {why}")),
-        Noted::Constraint { name, met, message } => {
-            let is = if *met { "is met" } else { "is not met" };
-            (About::Constraint, format!("`{name}` {is}: {message}"))
-        }
-        Noted::ConstraintError { name, message } => {
-            (About::Constraint, format!("`{name}` could not be checked: {message}"))
-        }
-        Noted::Action { name, ok: true, message } => {
-            (About::Action, format!("`{name}` was taken: {message}"))
-        }
-        Noted::Action { name, ok: false, message } => {
-            (About::Action, format!("`{name}` failed: {message}"))
-        }
-        Noted::Adopted { evidence } => {
-            (About::Adoption, format!("another leader took it over: {evidence}"))
-        }
-        Noted::Cancel { why } => (About::Cancel, why.clone()),
-        Noted::Ignored { what } => (About::State, format!("ignored: {what}")),
-    }
-}
-
-/// What several moments came to.
-fn passed(passed: &Passed) -> Decision {
-    let (about, why) = pass_reason(&passed.why);
-    let many = if passed.count > 1 { format!("{} moments: ", passed.count) } else { String::new() };
-    Decision { at: passed.from, about, text: format!("{many}{why}") }
 }
 
 /// Why a moment came to nothing.
@@ -379,26 +335,4 @@ fn summary(facts: &JobFacts<'_>, next: Option<Timestamp>) -> String {
         (None, None) => "its schedule has no moment to come".to_owned(),
     };
     format!("job `{job_id}`: {what}{runs}")
-}
-
-/// How a run stands.
-pub fn outcome(run: &Run) -> String {
-    let why = if run.reason.is_empty() { String::new() } else { format!(": {}", run.reason) };
-    match run.state {
-        RunState::Completed if run.skipped => format!("was skipped{why}"),
-        RunState::Completed => "succeeded".to_owned(),
-        RunState::Failed => format!("failed{why}"),
-        RunState::Cancelled => format!("was cancelled{why}"),
-        RunState::Orphaned => format!("was given up{why}"),
-        RunState::PreRun => "waits for its time or its turn".to_owned(),
-        RunState::Retrying => format!("waits for its next attempt{why}"),
-        RunState::Pending
-        | RunState::ConditionPending
-        | RunState::ConditionRunning
-        | RunState::ActionPending
-        | RunState::ActionRunning
-        | RunState::ContainerCreating
-        | RunState::Running
-        | RunState::Terminating => format!("is under way ({})", run.state.name()),
-    }
 }

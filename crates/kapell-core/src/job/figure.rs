@@ -1,10 +1,7 @@
 //! Figures that actions of runs set or count up.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use super::record::Job;
 use crate::constraint::MetricKind;
 use crate::seams::Timestamp;
 
@@ -35,36 +32,5 @@ impl Figure {
             MetricKind::Counter => stands + self.value,
         };
         Self { value, ..self }
-    }
-}
-
-/// The figures of all jobs together: what is counted is added up, what is set is as it was set last.
-#[derive(Debug, Clone, Default)]
-pub struct Figures(BTreeMap<String, Figure>);
-
-impl Figures {
-    pub fn add(&mut self, job: &Job) {
-        use MetricKind::{Counter, Gauge};
-        for (name, figure) in &job.figures {
-            let Some(stands) = self.0.get_mut(name) else {
-                self.0.insert(name.clone(), *figure);
-                continue;
-            };
-            match (stands.kind, figure.kind) {
-                (Counter, Counter) => {
-                    stands.value += figure.value;
-                    stands.at = stands.at.max(figure.at);
-                }
-                (Gauge, Gauge | Counter) | (Counter, Gauge) => {
-                    if stands.at < figure.at {
-                        *stands = *figure;
-                    }
-                }
-            }
-        }
-    }
-
-    pub fn values(self) -> BTreeMap<String, f64> {
-        self.0.into_iter().map(|(name, figure)| (name, figure.value)).collect()
     }
 }

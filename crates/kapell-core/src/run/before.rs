@@ -2,7 +2,7 @@
 
 use super::message::{ActionsDone, Ask, Checked, Timer};
 use super::orchestrator::{Orchestrator, Plan, Waits};
-use super::record::Noted;
+use super::record::{Noted, SkippedBy};
 use super::state::RunState;
 use super::update::UpdateKind;
 use crate::constraint::Verdict;
@@ -82,7 +82,7 @@ impl Orchestrator {
         let late = now.since(self.moment()).as_secs_f64();
         let why =
             format!("{late:.1}s after its moment it is too late to begin (starting_deadline)");
-        self.skip(&why, now)
+        self.skip(SkippedBy::Deadline, &why, now)
     }
 
     pub(super) fn queued(&mut self, why: String, now: Timestamp) -> Option<Vec<Ask>> {
@@ -95,7 +95,7 @@ impl Orchestrator {
     }
 
     pub(super) fn turned_away(&mut self, why: &str, now: Timestamp) -> Option<Vec<Ask>> {
-        (self.waits == Waits::Admission).then(|| self.skip(why, now))
+        (self.waits == Waits::Admission).then(|| self.skip(SkippedBy::Overlap, why, now))
     }
 
     pub(super) fn admitted(&mut self, now: Timestamp) -> Option<Vec<Ask>> {
@@ -139,14 +139,15 @@ impl Orchestrator {
     fn go_on(&mut self, verdict: Verdict, message: &str, now: Timestamp) -> Vec<Ask> {
         match verdict {
             Verdict::Proceed => self.intend(message, now),
-            Verdict::Skip => self.skip(message, now),
+            Verdict::Skip => self.skip(SkippedBy::Constraint, message, now),
             Verdict::Fail => self.end(RunState::Failed, message, now),
             Verdict::Retry => self.retry_or_fail(message, now),
         }
     }
 
     /// Ends it well without its work, by way of the states in which that is decided.
-    fn skip(&mut self, why: &str, now: Timestamp) -> Vec<Ask> {
+    fn skip(&mut self, by: SkippedBy, why: &str, now: Timestamp) -> Vec<Ask> {
+        self.note(now, Noted::Skipped { by, why: why.to_owned() });
         let way = [
             RunState::ConditionPending,
             RunState::ConditionRunning,

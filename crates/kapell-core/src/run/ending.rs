@@ -145,6 +145,7 @@ impl Orchestrator {
             kind,
             attempt,
             place: String::new(),
+            log_host: String::new(),
             at: now,
             state,
             previous_state,

@@ -172,6 +172,19 @@ pub enum Timer {
     Retry,
 }
 
+impl Timer {
+    /// The key of a definition that it goes by, where there is one.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Due => "due",
+            Self::Deadline => "starting_deadline",
+            Self::StartTimeout => "start_timeout",
+            Self::RunTime => "max_allowed_run_time",
+            Self::Retry => "retry",
+        }
+    }
+}
+
 /// What is to be done for a run, in this order. Whatever waits for I/O is answered by one [`Happened`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {

@@ -10,6 +10,7 @@ pub mod orchestrator;
 mod progress;
 pub mod record;
 pub mod retry;
+pub mod sight;
 pub mod state;
 pub mod update;
 mod work;
@@ -22,7 +23,8 @@ pub use message::{ActionsDone, Ask, Checked, Counts, Evidence, Happened, Timer, 
 pub use metrics::RunMetrics;
 pub use name::{is_of_run, task_guid, update_id};
 pub use orchestrator::{Orchestrator, Plan};
-pub use record::{Entry, Noted, Run, StopKind, Trigger};
+pub use record::{Entry, Noted, Run, SkippedBy, StopKind, Trigger};
+pub use sight::{Doing, Sight};
 pub use state::{Ending, IllegalStep, RunState};
 pub use update::{RunUpdate, UpdateKind};
 pub use work::HOST_LOST;

@@ -71,6 +71,7 @@ impl Progress {
                 }
                 Noted::Revision { .. }
                 | Noted::Waits { .. }
+                | Noted::Skipped { .. }
                 | Noted::Adopted { .. }
                 | Noted::Cancel { .. }
                 | Noted::Ignored { .. } => {}

@@ -13,6 +13,9 @@ use crate::seams::Timestamp;
 /// So many entries of its timeline a run keeps: the first half of them and the newest.
 pub const TIMELINE_KEPT: usize = 64;
 
+/// So many hosts are kept that may have its log.
+pub const LOG_HOSTS_KEPT: usize = 8;
+
 /// A run and how far it is. Of states between those that are stored only the orchestrator knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
@@ -36,6 +39,9 @@ pub struct Run {
     /// Where the work of this attempt was to be launched, as its backend calls it: nothing before the first intent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
+    /// The addresses of hosts that led it and may have what it wrote, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_hosts: Vec<String>,
     pub created_at: Timestamp,
     /// When the work of this attempt began to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,6 +95,7 @@ impl Run {
             previous_state: None,
             attempt: 0,
             place: String::new(),
+            log_hosts: Vec::new(),
             created_at: at,
             started_at: None,
             retry_at: None,
@@ -226,6 +233,11 @@ pub enum Noted {
     Waits {
         why: String,
     },
+    /// It ends well without its work. The states that follow are only the way there.
+    Skipped {
+        by: SkippedBy,
+        why: String,
+    },
     Constraint {
         name: String,
         met: bool,
@@ -254,6 +266,18 @@ pub enum Noted {
 
 const fn one() -> u32 {
     1
+}
+
+/// What has a run end without its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkippedBy {
+    /// `starting_deadline`
+    Deadline,
+    /// There is no place for it, or its job rests.
+    Overlap,
+    /// What was found out about its constraints, or done about it.
+    Constraint,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]

@@ -15,6 +15,8 @@ pub struct RunUpdate {
     pub attempt: u32,
     /// Of an intent: where the work is about to be launched, as its backend calls it. Whoever stores it fills it in.
     pub place: String,
+    /// The address of the host that leads it, if what it writes may come to lie there. Whoever stores it fills it in.
+    pub log_host: String,
     pub at: Timestamp,
     pub state: RunState,
     pub previous_state: RunState,
@@ -49,6 +51,9 @@ impl RunUpdate {
     pub fn include(&mut self, earlier: Self) {
         let newer = std::mem::replace(&mut self.timeline, earlier.timeline);
         self.timeline.extend(newer);
+        if self.log_host.is_empty() {
+            self.log_host = earlier.log_host;
+        }
     }
 }
 

@@ -77,6 +77,7 @@ pub fn timers() -> Vec<Timer> {
         ),
     ];
     all.extend(OF_CELLS);
+    all.extend(OF_RUNS);
     all
 }
 
@@ -131,6 +132,22 @@ const OF_CELLS: [Timer; 11] = [
     ),
 ];
 
+/// Of the scheduler.
+const OF_RUNS: [Timer; 4] = [
+    timer("run_ahead", crate::job::due::AHEAD, "So long before its time a run is made."),
+    timer(
+        "run_heartbeat",
+        Duration::from_secs(10),
+        "How often the scheduler listens whether what works for a run is alive.",
+    ),
+    timer(
+        "run_safety_pass",
+        Duration::from_secs(60),
+        "How often backends are asked about runs of which no news came; old runs are forgotten after ten times as long.",
+    ),
+    timer("run_stats_flush", Duration::from_secs(30), "How often figures of jobs are made."),
+];
+
 /// A bound that can be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
@@ -151,7 +168,8 @@ pub fn bounds() -> Vec<Bound> {
     };
     let of_cells =
         OF_A_CELL.map(|(key, usual, about)| Bound { key, usual: usual.to_owned(), about });
-    [starts].into_iter().chain(of_cells).collect()
+    let of_runs = OF_A_RUN.map(|(key, usual, about)| Bound { key, usual: usual.to_owned(), about });
+    [starts].into_iter().chain(of_cells).chain(of_runs).collect()
 }
 
 const OF_A_CELL: [(&str, &str, &str); 8] = [
@@ -178,6 +196,26 @@ const OF_A_CELL: [(&str, &str, &str); 8] = [
         "image_cache_mib",
         "20480",
         "How much a cell keeps of unpacked images. What no container uses goes above that, least recently used first.",
+    ),
+];
+
+const OF_A_RUN: [(&str, &str, &str); 9] = [
+    ("run_missed_beats", "3", "After so many signs of life that did not come a run is orphaned."),
+    ("run_checks_at_once", "256", "Runs whose constraints are being checked at once."),
+    ("run_actions_at_once", "1024", "Runs for which actions are being taken at once."),
+    ("run_launches_at_once", "128", "Runs whose work is being launched at once."),
+    ("run_stops_at_once", "256", "Runs whose work is being ended at once."),
+    ("run_finds_at_once", "64", "Runs about which backends are being asked at once."),
+    ("run_releases_at_once", "16", "Ended attempts that backends are letting go of at once."),
+    (
+        "blobs",
+        "none",
+        "A directory, such as one that hosts share, to which logs of runs are copied when an attempt is over, so that they outlive the host; with `none`, they lie with the host that led.",
+    ),
+    (
+        "run_logs_mib",
+        "10240",
+        "What logs of runs may take on a host. Above that the oldest of ended runs go.",
     ),
 ];
 

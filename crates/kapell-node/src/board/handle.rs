@@ -25,6 +25,7 @@ use super::newsstand::Newsstand;
 use super::orders::Order;
 use super::presence::Presences;
 use super::sheet::Sheet;
+use super::sights::Sights;
 use super::trouble::{ReadOnly, Trouble};
 use crate::auctioneer::{Start, Starts};
 use crate::elections::Tenure;
@@ -60,6 +61,7 @@ pub(super) struct Shared {
     pub(super) trouble: Trouble,
     pub(super) scheduler: Newsstand,
     pub(super) circles: circles::Pending,
+    pub(super) sights: Arc<Sights>,
 }
 
 /// Why a request was not carried out.
@@ -277,6 +279,16 @@ impl Board {
             self.shared.presences.evacuating(cell_id);
         }
         told
+    }
+
+    /// How runs stand that are further than their records.
+    pub fn sights(&self) -> &Arc<Sights> {
+        &self.shared.sights
+    }
+
+    /// Tells of something that is not stored.
+    pub(super) fn publish(&self, event: Event, weight: usize) {
+        self.shared.hub.publish([(event, weight)]);
     }
 
     /// The id of the last event. Whoever reads it before looking has missed nothing after it.

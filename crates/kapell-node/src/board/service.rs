@@ -96,6 +96,7 @@ impl BoardService {
             trouble: Trouble::default(),
             scheduler: Newsstand::default(),
             circles: super::circles::Pending::default(),
+            sights: Arc::default(),
         });
         (board, Inlets { lanes, orders, callbacks })
     }

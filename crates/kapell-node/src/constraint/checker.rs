@@ -1,7 +1,10 @@
 //! Looks at all constraints of a run.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -13,7 +16,11 @@ use super::action::ActionError;
 use super::check::{self, Constraint};
 use super::context::{Context, Means};
 use super::executor::{ActionExecutor, Executor, Todo};
+use super::inbox::Message;
 use super::pulse::Pulse;
+
+/// What takes longer is told of.
+const LONG: Duration = Duration::from_millis(500);
 
 /// Why constraints could not be looked at, or actions not be taken: the run fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,12 +74,39 @@ impl Checker {
         let constraints: Vec<Box<dyn Constraint>> =
             read.of(phase).cloned().map(check::of).collect();
         let context = Context::new(self.means.clone(), run);
-        let looks = constraints
-            .iter()
-            .enumerate()
-            .map(|(place, it)| look_at(it.as_ref(), context.for_check(place)));
-        let outcomes = pulse.during(join_all(looks)).await;
+        let left: Mutex<BTreeSet<usize>> = Mutex::new((0..constraints.len()).collect());
+        let names = || {
+            let left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.iter().map(|place| constraints[*place].spec().name).collect::<Vec<_>>()
+        };
+        let looks = constraints.iter().enumerate().map(async |(place, it)| {
+            let outcome = look_at(it.as_ref(), context.for_check(place)).await;
+            left.lock().unwrap_or_else(PoisonError::into_inner).remove(&place);
+            outcome
+        });
+        let looks = telling(join_all(looks), &context, names);
+        let outcomes = pulse.during(looks).await;
         Ok(Todo { context, looked: constraints.into_iter().zip(outcomes).collect() })
+    }
+}
+
+/// Tells of those that take their time, as soon as they do and whenever fewer are left.
+async fn telling<T>(
+    looks: impl Future<Output = T>,
+    context: &Context,
+    left: impl Fn() -> Vec<&'static str>,
+) -> T {
+    let (mut looks, mut told) = (pin!(looks), Vec::new());
+    loop {
+        if let Ok(outcomes) = timeout(LONG, &mut looks).await {
+            return outcomes;
+        }
+        let constraints = left();
+        if constraints != told {
+            told.clone_from(&constraints);
+            let (run_id, at) = (context.run.run_id.clone(), context.now());
+            context.means.inbox.mention(Message::Checking { run_id, constraints, at });
+        }
     }
 }
 

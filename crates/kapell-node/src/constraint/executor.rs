@@ -93,7 +93,7 @@ async fn take(
     constraint: &'static str,
 ) -> Result<String, ActionError> {
     let (run_id, name) = (context.run.run_id.clone(), action.spec().name);
-    let acting = Message::Acting { run_id, action: name, constraint };
+    let acting = Message::Acting { run_id, action: name, constraint, at: context.now() };
     context.means.inbox.tell(acting).await?;
     match action.limit() {
         None => action.take(context).await,

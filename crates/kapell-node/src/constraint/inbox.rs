@@ -6,6 +6,7 @@ use kapell_core::board::JobId;
 use kapell_core::constraint::{JobState, PastRun};
 use kapell_core::job::{ActionId, Figure};
 use kapell_core::run::{RunId, StopKind};
+use kapell_core::seams::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 /// A question or a wish. Whoever takes it answers, or drops the other end if it cannot.
@@ -44,7 +45,9 @@ pub enum Message {
         reply: Answer<()>,
     },
     /// The run takes this action now: for those who look at it.
-    Acting { run_id: RunId, action: &'static str, constraint: &'static str },
+    Acting { run_id: RunId, action: &'static str, constraint: &'static str, at: Timestamp },
+    /// These constraints of a run take their time: for those who look at it.
+    Checking { run_id: RunId, constraints: Vec<&'static str>, at: Timestamp },
 }
 
 /// Done, or why not.
@@ -70,6 +73,11 @@ pub struct Gone;
 impl Inbox {
     pub const fn new(sender: mpsc::Sender<Message>) -> Self {
         Self(sender)
+    }
+
+    /// Tells what is good to know, unless others have more to say: nobody waits for it.
+    pub(super) fn mention(&self, message: Message) {
+        drop(self.0.try_send(message));
     }
 
     pub(super) async fn tell(&self, message: Message) -> Result<(), Gone> {

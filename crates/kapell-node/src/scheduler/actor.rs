@@ -78,6 +78,8 @@ pub(super) struct Actor {
     pub(super) lanes: Lanes,
     pub(super) stats: Collector,
     pub(super) todo: VecDeque<(Key, Happened)>,
+    /// Whose states changed since all have settled last.
+    pub(super) changed: Vec<Key>,
     pub(super) searches: JoinSet<Found>,
     /// Where the turn of being looked after is.
     pub(super) looked_after: usize,
@@ -141,6 +143,7 @@ impl Actor {
             places: Places::default(),
             stats: Collector::default(),
             todo: VecDeque::new(),
+            changed: Vec::new(),
             searches: JoinSet::new(),
             looked_after: 0,
             tasks: JoinSet::new(),
@@ -267,8 +270,9 @@ impl Actor {
         }
         while let Some(Discharge { backend, attempts, stop }) = self.lanes.take_discharge() {
             let backend = Arc::clone(self.backends.get(backend));
+            let logs = self.backends.keeps().map(|keeps| keeps.logs.clone());
             let task = self.tasks.spawn(async move {
-                perform::discharge(backend, attempts, stop).await;
+                perform::discharge(backend, attempts, stop, logs).await;
                 None
             });
             self.purposes.insert(task.id(), Purpose { kind: Kind::Release, run: None });

@@ -36,10 +36,16 @@ impl Actor {
             }
             Message::State { run_id, answer } => {
                 let entry = self.slab.key(&run_id).and_then(|key| self.slab.get(key));
-                drop(answer.send(entry.map(|entry| RunView::of(&entry.it))));
+                let view = entry.map(|entry| {
+                    let mut view = RunView::of(entry);
+                    let on_its_way = self.syncer.noted(&run_id);
+                    view.noted = on_its_way.chain(view.noted).collect();
+                    view
+                });
+                drop(answer.send(view));
             }
             Message::Active { answer } => {
-                drop(answer.send(self.slab.iter().map(|entry| RunView::of(&entry.it)).collect()));
+                drop(answer.send(self.slab.iter().map(RunView::of).collect()));
             }
             Message::JobState { job_id, answer } => drop(answer.send(self.job_state(&job_id))),
             Message::JobHistory { job_id, most, answer } => {
@@ -68,7 +74,7 @@ impl Actor {
         });
         let entries = active.iter().filter_map(|run_id| self.slab.get(self.slab.key(run_id)?));
         Some(JobState {
-            active: entries.map(|entry| RunView::of(&entry.it)).collect(),
+            active: entries.map(RunView::of).collect(),
             next: self.generator.next_of(job_id),
             last: self.history(job_id).next().map(Box::new),
         })

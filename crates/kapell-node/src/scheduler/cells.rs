@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,14 +17,15 @@ use async_trait::async_trait;
 use kapell_core::board::{
     CellPresence, Refusal, Reply, Request, RunTask, Task, TaskGuid, TaskState,
 };
-use kapell_core::log::Frame;
+use kapell_core::log::{Frame, HEAD};
 use kapell_core::run::is_of_run;
 use kapell_core::run::{Evidence, StopKind, WorkEnd, task_guid};
 use kapell_core::seat::Epoch;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::backend::{Attempt, Backend, Newsroom, Work};
-use super::logs::RunLogs;
+use super::logs::{Fetched, MOST_FETCHED, RunLogs};
 use super::teller::{End, Teller};
 use crate::board::{Board, Declined};
 use crate::link::CellLink;
@@ -145,17 +147,24 @@ impl CellsBackend {
     /// Copies what the task wrote to where the logs of runs are.
     async fn keep_log(&self, attempt: &Attempt, task: &Task) -> Result<(), String> {
         let Some(cell_id) = &task.cell_id else { return Ok(()) };
-        let io = |error| format!("cannot keep the log: {error}");
-        let mut kept = self.logs.fetch(attempt).map_err(io)?;
-        let mut failed = None;
+        // A disk may take its time: others write. No more waits for them than a log may be long.
+        let (frames, queue) = std::sync::mpsc::channel::<Frame>();
+        let (logs, name) = (self.logs.clone(), attempt.clone());
+        let writer = spawn_blocking(move || -> io::Result<Fetched> {
+            let mut kept = logs.fetch(&name)?;
+            for frame in queue {
+                kept.take(&frame)?;
+            }
+            Ok(kept)
+        });
+        let mut length = 0;
         let read = match self.board.cell(cell_id) {
             None => Err(format!("cell `{cell_id}` is not present")),
             Some(cell) => {
                 let mut take = |frame: Frame| {
-                    kept.take(&frame).unwrap_or_else(|error| {
-                        failed = Some(error);
-                        false
-                    })
+                    length += HEAD + frame.bytes.len();
+                    let enough = u64::try_from(length).is_ok_and(|length| length > MOST_FETCHED);
+                    frames.send(frame).is_ok() && !enough
                 };
                 let epoch = self.board.epoch();
                 let read = self.task_logs.read(&cell, epoch, task.guid(), &mut take);
@@ -163,13 +172,22 @@ impl CellsBackend {
                 timeout(LOG, read).await.unwrap_or_else(silent)
             }
         };
-        if let Some(error) = failed {
-            return Err(io(error));
-        }
-        if let Err(why) = read {
-            kept.remark(self.board.now(), &format!("the log is not whole: {why}")).map_err(io)?;
-        }
-        kept.finish().map_err(io)
+        drop(frames);
+        let now = self.board.now();
+        let finished = writer.await.map(|kept| {
+            kept.map(|mut kept| {
+                spawn_blocking(move || -> io::Result<()> {
+                    if let Err(why) = read {
+                        kept.remark(now, &format!("the log is not whole: {why}"))?;
+                    }
+                    kept.finish()
+                })
+            })
+        });
+        let failed = |error: &dyn fmt::Display| format!("cannot keep the log: {error}");
+        let finished = finished.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        let finished = finished.await.map_err(|error| failed(&error))?;
+        finished.map_err(|error| failed(&error))
     }
 
     /// Has the board forget the task of an attempt.

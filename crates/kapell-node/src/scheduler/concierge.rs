@@ -73,9 +73,15 @@ impl Desk {
                 let request = JobRequest::Figure { job_id, action, metric, figure };
                 drop(reply.send(self.ask(request).await));
             }
-            Message::Acting { run_id, action, constraint } => {
+            Message::Acting { run_id, action, constraint, at } => {
                 let job_id = run_id.job();
                 tracing::info!(%run_id, job_id, action, constraint, "an action is being taken");
+                let what = format!("action `{action}` of `{constraint}`");
+                self.board.show_doing(&run_id, what, at);
+            }
+            Message::Checking { run_id, constraints, at } => {
+                let names: Vec<String> = constraints.iter().map(|it| format!("`{it}`")).collect();
+                self.board.show_doing(&run_id, names.join(", "), at);
             }
         }
     }

@@ -21,6 +21,8 @@ pub(super) struct Entry {
     pub(super) launched: bool,
     /// To be stopped once its launch has been answered.
     pub(super) stop_then: Option<StopKind>,
+    /// The board shows it further than its record is.
+    pub(super) shown: bool,
 }
 
 /// The task that works for a run.
@@ -43,6 +45,7 @@ impl Entry {
             launching: false,
             launched: false,
             stop_then: None,
+            shown: false,
         }
     }
 

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kapell_core::board::JobId;
-use kapell_core::job::JobDefinition;
-use kapell_core::job::figure::Figures;
-use kapell_core::run::{Entry, Happened, Orchestrator, Run, RunId, RunState, StopKind};
+use kapell_core::job::{Figure, JobDefinition};
+use kapell_core::run::{Entry, Happened, Run, RunId, RunState, StopKind, Timer};
 use kapell_core::seams::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -72,12 +71,15 @@ pub struct RunView {
     pub since: Timestamp,
     pub started_at: Option<Timestamp>,
     pub heartbeats: u32,
+    /// What it is woken for next, and when.
+    pub timer: Option<(Timer, Timestamp)>,
     /// What was noted of it and is not stored yet.
     pub noted: Vec<Entry>,
 }
 
 impl RunView {
-    pub(super) fn of(it: &Orchestrator) -> Self {
+    pub(super) fn of(entry: &super::entry::Entry) -> Self {
+        let it = &entry.it;
         Self {
             run_id: it.run_id().clone(),
             state: it.state(),
@@ -88,6 +90,7 @@ impl RunView {
             since: it.since(),
             started_at: it.started_at(),
             heartbeats: it.heartbeats(),
+            timer: entry.ring.map(|(at, timer)| (timer, at)),
             noted: it.noted().to_vec(),
         }
     }
@@ -168,14 +171,17 @@ impl Scheduler {
         self.ask(|answer| Message::JobHistory { job_id, most, answer }).await
     }
 
-    /// The figures that actions have set or counted up.
-    pub fn metrics(&self) -> BTreeMap<String, f64> {
-        let mut figures = Figures::default();
+    /// The figures that actions of jobs have set or counted up, by job and name.
+    pub fn metrics(&self) -> BTreeMap<(JobId, String), Figure> {
+        let mut metrics = BTreeMap::new();
         self.board.look_at_all(|records| {
-            let jobs = records.jobs.values().filter(|job| !job.figures.is_empty());
-            jobs.for_each(|job| figures.add(job));
+            for job in records.jobs.values() {
+                let own =
+                    |(name, it): (&String, &Figure)| ((job.job_id.clone(), name.clone()), *it);
+                metrics.extend(job.figures.iter().map(own));
+            }
         });
-        figures.values()
+        metrics
     }
 
     /// Messages to places outside.

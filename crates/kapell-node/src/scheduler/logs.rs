@@ -1,11 +1,13 @@
 //! What the work of runs wrote: `runs/<job>/<moment>/<attempt>` in the data directory of the host.
 //!
-//! It outlives the work and what a backend keeps of it, and goes with the run.
+//! It outlives the work and what a backend keeps of it, and goes with the run. If there is a place for it that outlives
+//! the host (`blobs`), it is copied there when the attempt is over.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use kapell_core::log::{Frame, HEAD, LONGEST, Stream};
 use kapell_core::run::RunId;
@@ -18,17 +20,40 @@ use crate::cell::{ContainerLogs, logs};
 pub const MOST_FETCHED: u64 = 16 << 20;
 /// The part of a log that holds what was fetched.
 const FETCHED: &str = "fetched";
+/// What is on its way to the shared place ends so.
+const DRAFT: &str = ".draft";
 
 /// The logs of runs below one directory.
 #[derive(Debug, Clone)]
 pub struct RunLogs {
     dir: PathBuf,
+    /// Where they are copied to, of the same form.
+    blobs: Option<PathBuf>,
+}
+
+/// What is kept of a run in one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lying {
+    pub run_id: RunId,
+    /// In the place that outlives the host.
+    pub is_shared: bool,
+    /// On the host, and all of it in the shared place too.
+    pub is_double: bool,
+    /// When something of it was written last.
+    pub modified: SystemTime,
+    pub bytes: u64,
 }
 
 impl RunLogs {
     /// Nothing is made before something is written.
     pub fn below(data_dir: &Path) -> Self {
-        Self { dir: data_dir.join("runs") }
+        Self { dir: data_dir.join("runs"), blobs: None }
+    }
+
+    /// With a place that outlives the host. Clusters do not get in each other's way there: each has its name.
+    #[must_use]
+    pub fn with_blobs(self, dir: Option<&Path>, cluster: &str) -> Self {
+        Self { blobs: dir.map(|dir| dir.join(cluster).join("runs")), ..self }
     }
 
     fn of_job(&self, run: &RunId) -> PathBuf {
@@ -37,8 +62,7 @@ impl RunLogs {
 
     fn of_run(&self, run: &RunId) -> PathBuf {
         // Neither a job nor a moment is a path: the ids of runs are checked.
-        let moment = run.as_str().split_once(':').map_or("", |(_, moment)| moment);
-        self.of_job(run).join(moment)
+        self.of_job(run).join(run.rest())
     }
 
     /// A directory for all that is kept of an attempt.
@@ -51,11 +75,19 @@ impl RunLogs {
         self.of(attempt).join("log")
     }
 
+    /// The same where it outlives the host.
+    fn shared(&self) -> Option<Self> {
+        Some(Self { dir: self.blobs.clone()?, blobs: None })
+    }
+
     /// The output of an attempt, to be read and followed as that of a container; none if nothing is kept here.
     pub fn read(&self, attempt: &Attempt) -> Option<ContainerLogs> {
         let dir = self.output_of(attempt);
         let parts = logs::parts(&dir);
-        (!parts.is_empty()).then_some(ContainerLogs { dir, parts })
+        if parts.is_empty() {
+            return self.shared()?.read(attempt);
+        }
+        Some(ContainerLogs { dir, parts })
     }
 
     /// The numbers of the attempts of a run of which something is kept.
@@ -78,6 +110,49 @@ impl RunLogs {
         Ok(())
     }
 
+    /// Copies what an attempt wrote to where it outlives the host, if there is such a place. What is there already is
+    /// all of it: nothing is seen there before it is whole.
+    pub fn keep(&self, attempt: &Attempt) -> io::Result<()> {
+        let Some(shared) = self.shared() else { return Ok(()) };
+        let (from, to) = (self.output_of(attempt), shared.output_of(attempt));
+        if to.exists() || !from.exists() {
+            return Ok(());
+        }
+        let dir = shared.of(attempt);
+        make_private(&dir)?;
+        let draft = dir.join(format!("log.{}{DRAFT}", std::process::id()));
+        let _left = fs::remove_dir_all(&draft);
+        copy(&from, &draft)?;
+        match fs::rename(&draft, &to) {
+            // Somebody else has done it.
+            Err(_) if to.exists() => fs::remove_dir_all(&draft),
+            done => done,
+        }
+    }
+
+    /// All that is kept, here and where it outlives the host.
+    pub fn all(&self) -> io::Result<Vec<Lying>> {
+        let mut all = listed(&self.dir, false)?;
+        if let Some(shared) = self.shared() {
+            for lying in &mut all {
+                let is_there = |number: &u32| {
+                    let attempt = Attempt { run_id: lying.run_id.clone(), number: *number };
+                    shared.output_of(&attempt).exists()
+                };
+                lying.is_double = self.attempts(&lying.run_id).iter().all(is_there);
+            }
+            all.extend(listed(&shared.dir, true)?);
+        }
+        Ok(all)
+    }
+
+    pub fn remove(&self, lying: &Lying) -> io::Result<()> {
+        match self.shared().filter(|_| lying.is_shared) {
+            Some(shared) => shared.forget(&lying.run_id),
+            None => self.forget(&lying.run_id),
+        }
+    }
+
     /// Begins to keep what was written elsewhere, in the place of what was fetched before.
     pub fn fetch(&self, attempt: &Attempt) -> io::Result<Fetched> {
         let dir = self.output_of(attempt).join(FETCHED);
@@ -88,6 +163,68 @@ impl RunLogs {
     }
 }
 
+/// The runs of which something lies in a directory.
+fn listed(dir: &Path, is_shared: bool) -> io::Result<Vec<Lying>> {
+    let mut found = Vec::new();
+    for job in entries(dir)? {
+        let name = job.file_name();
+        let Some(job_id) = name.to_str() else { continue };
+        for run in entries(&job.path())? {
+            let rest = run.file_name();
+            let Some(run_id) = rest.to_str().and_then(|rest| RunId::of_job(job_id, rest)) else {
+                continue;
+            };
+            let mut seen = Seen { modified: SystemTime::UNIX_EPOCH, bytes: 0 };
+            seen.take(&run.path())?;
+            let Seen { modified, bytes } = seen;
+            found.push(Lying { run_id, is_shared, is_double: false, modified, bytes });
+        }
+    }
+    Ok(found)
+}
+
+struct Seen {
+    modified: SystemTime,
+    bytes: u64,
+}
+
+impl Seen {
+    fn take(&mut self, path: &Path) -> io::Result<()> {
+        // It may be gone again.
+        let Ok(about) = fs::symlink_metadata(path) else { return Ok(()) };
+        self.modified = self.modified.max(about.modified()?);
+        if about.is_dir() {
+            return entries(path)?.iter().try_for_each(|entry| self.take(&entry.path()));
+        }
+        self.bytes += about.len();
+        Ok(())
+    }
+}
+
+/// What is in a directory; nothing if there is none.
+fn entries(dir: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    match fs::read_dir(dir) {
+        Ok(entries) => entries.collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Copies files and directories, and nothing else; all of it is on disk when it is done.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    make_private(to)?;
+    for entry in entries(from)? {
+        let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else if kind.is_file() {
+            io::copy(&mut File::open(entry.path())?, &mut File::create(&to)?)?;
+            File::open(&to)?.sync_all()?;
+        }
+    }
+    File::open(to)?.sync_all()
+}
 /// Which work there is concerns its owners only.
 pub(super) fn make_private(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)

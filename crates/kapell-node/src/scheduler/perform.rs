@@ -10,6 +10,7 @@ use kapell_core::seams::Timestamp;
 
 use super::backend::{Attempt, Backend, Work};
 use super::checker::{Checker, Subject};
+use super::logs::RunLogs;
 use crate::constraint::Pulse;
 use crate::failpoint;
 
@@ -144,7 +145,12 @@ pub(super) async fn stop(
 }
 
 /// Lets go of attempts whose outcome is stored or that nobody needs, ended first if they may still run.
-pub(super) async fn discharge(backend: Arc<dyn Backend>, attempts: Vec<Attempt>, stops: bool) {
+pub(super) async fn discharge(
+    backend: Arc<dyn Backend>,
+    attempts: Vec<Attempt>,
+    stops: bool,
+    logs: Option<RunLogs>,
+) {
     let place = backend.place();
     for attempt in attempts {
         if stops && let Err(why) = backend.stop(&attempt, &place, StopKind::AtOnce).await {
@@ -155,5 +161,17 @@ pub(super) async fn discharge(backend: Arc<dyn Backend>, attempts: Vec<Attempt>,
         failpoint::pass("release");
         backend.release(&attempt).await;
         failpoint::pass("released");
+        if let Some(logs) = &logs {
+            keep(logs.clone(), attempt).await;
+        }
+    }
+}
+
+/// Copies what an attempt wrote to where it outlives this host. If that fails it lies here as before.
+async fn keep(logs: RunLogs, attempt: Attempt) {
+    let (run_id, number) = (attempt.run_id.clone(), attempt.number);
+    let kept = tokio::task::spawn_blocking(move || logs.keep(&attempt)).await;
+    if let Ok(Err(error)) = kept {
+        tracing::warn!(%run_id, attempt = number, %error, "the log of a run cannot be copied to `blobs`: it stays on this host");
     }
 }

@@ -7,8 +7,8 @@ use kapell_core::job::JobRequest;
 use kapell_core::job::admit::{Decision, Places, Terms};
 use kapell_core::planted::Flaw;
 use kapell_core::run::{
-    Ask, Entry as Note, Happened, Noted, Orchestrator, Run, RunId, RunState, RunUpdate, StopKind,
-    Timer, UpdateKind,
+    Ask, Entry as Note, Happened, Noted, Orchestrator, Run, RunId, RunState, RunUpdate, Sight,
+    StopKind, Timer, UpdateKind,
 };
 use kapell_core::seams::Timestamp;
 
@@ -49,6 +49,7 @@ impl Actor {
         while let Some((key, happened)) = self.todo.pop_front() {
             self.step(key, happened);
         }
+        self.show_changed();
     }
 
     fn step(&mut self, key: Key, happened: Happened) {
@@ -82,8 +83,24 @@ impl Actor {
             }
             log(&entry.it, entry.it.noted().get(told..).unwrap_or_default());
         }
+        if entry.shown || !entry.it.state().is_stored() {
+            self.changed.push(key);
+        }
         for ask in asks {
             self.carry_out(key, ask);
+        }
+    }
+
+    /// Shows those that have come to rest in states that are not stored, until their records say more.
+    fn show_changed(&mut self) {
+        for key in std::mem::take(&mut self.changed) {
+            let Some(entry) = self.slab.get_mut(key) else { continue };
+            if !entry.it.state().is_stored() {
+                entry.shown = true;
+                self.board.show_run(entry.it.run_id(), &Sight::of(&entry.it));
+            } else if entry.shown {
+                entry.shown = self.board.is_still_shown(entry.it.run_id());
+            }
         }
     }
 
@@ -154,6 +171,11 @@ impl Actor {
         {
             update.place = self.backends.get(backend).place();
         }
+        // Work of this host writes here; what tasks wrote is fetched to here when they are over.
+        if entry.launched || update.kind == UpdateKind::Intent {
+            let keeps = self.backends.keeps().filter(|_| update.kind != UpdateKind::Started);
+            update.log_host = keeps.map(|keeps| keeps.address.clone()).unwrap_or_default();
+        }
         if let Some(metrics) = &update.metrics {
             self.stats.ended(entry.it.run_id().job_id(), update.state, metrics);
         }
@@ -170,6 +192,9 @@ impl Actor {
     fn done(&mut self, key: Key) {
         let Some(entry) = self.slab.remove(key) else { return };
         let run_id = entry.it.run_id();
+        if entry.shown {
+            self.board.hide_run(run_id);
+        }
         if entry.launched
             && let Some(backend) = Backends::number_for(&entry.it.plan().definition)
         {
@@ -327,6 +352,7 @@ fn log(it: &Orchestrator, notes: &[Note]) {
             Noted::Constraint { met: true, .. }
             | Noted::Revision { .. }
             | Noted::Waits { .. }
+            | Noted::Skipped { .. }
             | Noted::Adopted { .. }
             | Noted::Cancel { .. }
             | Noted::Ignored { .. } => {

@@ -36,19 +36,39 @@ const WAITING: usize = 256;
 
 /// Where the work of each kind of job is done: on the host that leads, or on cells.
 #[derive(Debug, Clone)]
-pub struct Backends([Arc<dyn Backend>; 2]);
+pub struct Backends {
+    all: [Arc<dyn Backend>; 2],
+    keeps: Option<Keeps>,
+}
+
+/// Where this host keeps what runs write, and where others ask it for that.
+#[derive(Debug, Clone)]
+pub struct Keeps {
+    pub logs: RunLogs,
+    pub address: String,
+}
 
 impl Backends {
     pub fn new(host: Arc<dyn Backend>, cells: Arc<dyn Backend>) -> Self {
-        Self([host, cells])
+        Self { all: [host, cells], keeps: None }
+    }
+
+    /// The same on a host that keeps what is written.
+    #[must_use]
+    pub fn keeping(self, keeps: Keeps) -> Self {
+        Self { keeps: Some(keeps), ..self }
+    }
+
+    pub(super) const fn keeps(&self) -> Option<&Keeps> {
+        self.keeps.as_ref()
     }
 
     pub(super) const fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     pub(super) fn get(&self, number: usize) -> &Arc<dyn Backend> {
-        &self.0[number]
+        &self.all[number]
     }
 
     /// Which one does the work of a job.
@@ -60,7 +80,7 @@ impl Backends {
     }
 
     pub(super) fn task_changed(&self, guid: &TaskGuid) {
-        for backend in &self.0 {
+        for backend in &self.all {
             backend.task_changed(guid);
         }
     }
@@ -97,6 +117,7 @@ pub trait Supplies: fmt::Debug + Send + Sync {
 pub struct HostSupplies {
     /// Processes of runs and their logs are kept below it.
     pub data_dir: PathBuf,
+    pub keeps: Keeps,
     /// Runs workflows: `kapell` itself.
     pub program: PathBuf,
     pub clock: Arc<dyn Clock>,
@@ -131,7 +152,7 @@ impl Supplies for HostSupplies {
             board.clone(),
             Arc::clone(&self.cells),
             Arc::clone(&self.task_logs),
-            RunLogs::below(&self.data_dir),
+            self.keeps.logs.clone(),
             newsroom,
         );
         let outbox = BoardOutbox(board.clone());
@@ -155,7 +176,7 @@ impl Supplies for HostSupplies {
         errands.spawn(worker.run());
         errands.spawn(concierge::serve(board, scheduler, messages));
         Ok(Supply {
-            backends: Backends::new(Arc::new(host), Arc::new(cells)),
+            backends: Backends::new(Arc::new(host), Arc::new(cells)).keeping(self.keeps.clone()),
             checker: Arc::new(Constrained::new(constraint::Checker::new(means))),
             webhooks: Some(webhooks),
             errands,

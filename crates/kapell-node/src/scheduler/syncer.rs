@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use kapell_core::job::JobRequest;
-use kapell_core::run::{RunId, RunUpdate, UpdateKind};
+use kapell_core::run::{Entry, RunId, RunUpdate, UpdateKind};
 use kapell_core::seams::Moment;
 use rustc_hash::FxHashMap;
 
@@ -81,6 +81,13 @@ impl Syncer {
             kinds.push(id);
         }
         line.next = Some(Parcel { update, kinds });
+    }
+
+    /// What was noted of a run and is on its way.
+    pub(super) fn noted(&self, run_id: &RunId) -> impl Iterator<Item = Entry> {
+        let line = self.lines.get(run_id);
+        let parcels = line.map(|line| [&line.sent, &line.next]).into_iter().flatten().flatten();
+        parcels.flat_map(|parcel| parcel.update.timeline.clone())
     }
 
     /// Whether whoever makes updates is to wait.

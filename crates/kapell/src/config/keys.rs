@@ -32,6 +32,21 @@ macro_rules! time {
     };
 }
 
+/// A setting that is a time between two others.
+macro_rules! time_within {
+    ($name:literal, $($part:ident).+, $range:expr, $want:literal) => {
+        Key {
+            name: $name,
+            set: |config, text| {
+                let time = parse_duration(text).filter(|time| $range.contains(&time.as_secs()));
+                config.$($part).+ = time.ok_or($want)?;
+                Ok(())
+            },
+            show: |config| show_duration(config.$($part).+),
+        }
+    };
+}
+
 /// A setting that is a number of something, of which there must be at least one.
 macro_rules! count {
     ($name:literal, $($part:ident).+) => {
@@ -85,7 +100,7 @@ macro_rules! size {
 /// More than any disk has.
 const MOST_MIB: u64 = 1 << 40;
 
-pub(super) const KEYS: [Key; 43] = [
+pub(super) const KEYS: [Key; 56] = [
     Key {
         name: "state_dir",
         set: |config, text| {
@@ -244,4 +259,32 @@ pub(super) const KEYS: [Key; 43] = [
     time!("self_test_timeout", cell.self_test_limit),
     count!("self_test_failures", cell.self_test_failures),
     size!("image_cache_mib", image_cache_bytes),
+    time_within!("run_ahead", scheduler.ahead, 1..=3_600, "a duration from 1s to 1h"),
+    time_within!("run_heartbeat", scheduler.heartbeat, 1..=600, "a duration from 1s to 10m"),
+    count!("run_missed_beats", scheduler.most_missed),
+    time_within!("run_safety_pass", scheduler.safety_pass, 1..=3_600, "a duration from 1s to 1h"),
+    time_within!("run_stats_flush", scheduler.stats_flush, 1..=3_600, "a duration from 1s to 1h"),
+    count!("run_checks_at_once", scheduler.limits.checks),
+    count!("run_actions_at_once", scheduler.limits.actions),
+    count!("run_launches_at_once", scheduler.limits.launches),
+    count!("run_stops_at_once", scheduler.limits.stops),
+    count!("run_finds_at_once", scheduler.limits.finds),
+    count!("run_releases_at_once", scheduler.limits.releases),
+    Key {
+        name: "blobs",
+        set: |config, text| {
+            let dir = PathBuf::from(text);
+            config.blobs = match text {
+                "none" => None,
+                _ if dir.is_absolute() => Some(dir),
+                _ => return Err("a directory by its whole path, or none"),
+            };
+            Ok(())
+        },
+        show: |config| {
+            let dir = config.blobs.as_ref();
+            dir.map_or_else(|| "none".to_owned(), |dir| dir.display().to_string())
+        },
+    },
+    size!("run_logs_mib", run_logs_bytes),
 ];

@@ -2,14 +2,20 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use kapell_core::board::JobId;
+use kapell_core::constraint::MetricKind;
+use kapell_core::job;
+use kapell_core::run::RunId;
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use kapell_core::seat::{Owner, Seat};
 use kapell_node::access::{AccessSlot, Ledger};
 use kapell_node::audit::{Full, Journal};
 use kapell_node::board::{BoardSlot, Figure, ReadOnly};
+use kapell_node::cell::ContainerLogs;
 use kapell_node::conductor::Problem;
 use kapell_node::elections::{Elections, Tenure};
 use kapell_node::scheduler::SchedulerSlot;
+use kapell_node::scheduler::backend::Attempt;
 use kapell_node::scheduler::logs::RunLogs;
 
 use tokio::sync::watch;
@@ -200,6 +206,10 @@ impl Face for HostFace {
         Some(Arc::new(Schedule { scheduler, board, logs: self.run_logs.clone() }))
     }
 
+    fn run_log(&self, run_id: &RunId, attempt: u32) -> Option<ContainerLogs> {
+        self.run_logs.read(&Attempt { run_id: run_id.clone(), number: attempt })
+    }
+
     fn board(&self) -> Option<Arc<dyn Desk>> {
         self.slot.get().map(|board| Arc::new(board) as Arc<dyn Desk>)
     }
@@ -249,6 +259,7 @@ impl Face for HostFace {
             write_figures(&mut text, &board.figures());
             if let Some(scheduler) = self.scheduler.get() {
                 write_figures(&mut text, scheduler.stats().figures());
+                write_metrics(&mut text, &scheduler.metrics());
             }
         }
         text
@@ -257,6 +268,20 @@ impl Face for HostFace {
 
 fn refuses(why: &str) -> String {
     format!("the store does not take writes: {why}")
+}
+
+/// What actions of jobs have set. The names are those of labels, so none can be another's.
+fn write_metrics(text: &mut String, metrics: &BTreeMap<(JobId, String), job::Figure>) {
+    let kinds = [
+        (MetricKind::Counter, "kapell_job_counter_total", "counter", "Counted by actions of jobs."),
+        (MetricKind::Gauge, "kapell_job_gauge", "gauge", "Set by actions of jobs."),
+    ];
+    for (kind, name, prometheus, help) in kinds {
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {prometheus}\n");
+        for ((job, metric), it) in metrics.iter().filter(|(_, it)| it.kind == kind) {
+            let _ = writeln!(text, "{name}{{job=\"{job}\",metric=\"{metric}\"}} {}", it.value);
+        }
+    }
 }
 
 /// Figures of one name stand together, as the format wants it.
@@ -273,5 +298,32 @@ fn write_figures(text: &mut String, figures: &[Figure]) {
         let labels =
             if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         let _ = writeln!(text, "{name}{labels} {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_actions_have_the_job_as_a_label_and_no_run() {
+        let mut text = String::new();
+        let metric = |kind, value| job::Figure { kind, value, at: Timestamp(0) };
+        let metrics = BTreeMap::from([
+            ((JobId::new("a"), "lag".to_owned()), metric(MetricKind::Gauge, 1.5)),
+            ((JobId::new("a"), "late".to_owned()), metric(MetricKind::Counter, 2.0)),
+            ((JobId::new("b"), "late".to_owned()), metric(MetricKind::Counter, 1.0)),
+        ]);
+        write_metrics(&mut text, &metrics);
+        let want = "\
+# HELP kapell_job_counter_total Counted by actions of jobs.
+# TYPE kapell_job_counter_total counter
+kapell_job_counter_total{job=\"a\",metric=\"late\"} 2
+kapell_job_counter_total{job=\"b\",metric=\"late\"} 1
+# HELP kapell_job_gauge Set by actions of jobs.
+# TYPE kapell_job_gauge gauge
+kapell_job_gauge{job=\"a\",metric=\"lag\"} 1.5
+";
+        assert_eq!(text, want);
     }
 }

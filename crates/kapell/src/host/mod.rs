@@ -29,8 +29,9 @@ use kapell_node::conductor::{
 };
 use kapell_node::elections::{Elections, Killer, Leased, Locked, LockedParts, Parts, Refusal};
 use kapell_node::link::{HttpCallbacks, HttpCells};
+use kapell_node::scheduler::janitor::Janitor;
 use kapell_node::scheduler::logs::RunLogs;
-use kapell_node::scheduler::{self, HostSupplies, SchedulerService, Supplies};
+use kapell_node::scheduler::{self, HostSupplies, Keeps, SchedulerService, Supplies};
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_store::{How, Location, Store};
 use tokio::task::JoinSet;
@@ -143,6 +144,7 @@ struct Host<'a> {
     face: Arc<HostFace>,
     stop_limit: Duration,
     board: board::Parts,
+    scheduler: scheduler::Settings,
     supplies: Arc<dyn Supplies>,
     companion: Option<&'a dyn Companion>,
 }
@@ -159,9 +161,10 @@ impl<'a> Host<'a> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
         let jobs = jobs_dir(config, &location);
-        let logs = RunLogs::below(&jobs);
-        let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds, logs));
         let key = cluster_key(config)?;
+        let blobs = config.blobs.as_deref();
+        let logs = RunLogs::below(&jobs).with_blobs(blobs, &key.fingerprint());
+        let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds, logs.clone()));
         let membership = Membership::of(args, config, &key)?;
         let listen = listen(args, config, &key, membership.as_ref())?;
         let (token, journal) = (listen.token.clone(), listen.audit.clone());
@@ -184,17 +187,15 @@ impl<'a> Host<'a> {
         };
         let killer = killer()?;
         let secure = args.access.tls_cert.is_some() || membership.is_some();
-        let address = if secure && !advertise.contains("://") {
-            format!("https://{advertise}")
-        } else {
-            advertise
-        };
+        let address = with_scheme(advertise, secure);
         let cells = Arc::new(cells(args, &token, membership.as_ref()));
         let mut keeping = JoinSet::new();
         if let Some(membership) = membership {
             keeping.spawn(membership.keep(Arc::clone(&cells)));
         }
-        let supplies = Arc::new(supplies(jobs, &cells, &clock, &key)?);
+        keeping.spawn(janitor(config, &logs, &server, &face).run());
+        let keeps = Keeps { logs, address: address.clone() };
+        let supplies = Arc::new(supplies((jobs, keeps), &cells, &clock, &key)?);
         let board = board_parts(config, cells, &clock, &face);
         if let Some(companion) = companion {
             companion.begin(local, &token, Box::pin(face.led())).await?;
@@ -210,6 +211,7 @@ impl<'a> Host<'a> {
             face,
             stop_limit: config.grace,
             board,
+            scheduler: config.scheduler,
             supplies,
             companion,
         };
@@ -342,7 +344,7 @@ impl<'a> Host<'a> {
                 }),
                 Arc::new(BoardService::new(self.board.clone())),
                 Arc::new(SchedulerService::new(scheduler::Parts {
-                    settings: scheduler::Settings::default(),
+                    settings: self.scheduler,
                     clock: Arc::clone(&self.how.clock),
                     board: self.face.slot(),
                     supplies: Arc::clone(&self.supplies),
@@ -364,6 +366,11 @@ fn reached(advertise: &str, local: SocketAddr) -> String {
         Some(host) => format!("{host}:{}", local.port()),
         None => advertise.to_owned(),
     }
+}
+
+/// What others are told, with how they are to talk to us.
+fn with_scheme(advertise: String, secure: bool) -> String {
+    if secure && !advertise.contains("://") { format!("https://{advertise}") } else { advertise }
 }
 
 /// Refuses what cannot work, before anything is done.
@@ -407,13 +414,14 @@ fn jobs_dir(config: &Config, location: &Location) -> PathBuf {
 
 /// What the scheduler works with when this host leads.
 fn supplies(
-    data_dir: PathBuf,
+    (data_dir, keeps): (PathBuf, Keeps),
     cells: &Arc<HttpCells>,
     clock: &Arc<dyn Clock>,
     key: &ClusterKey,
 ) -> anyhow::Result<HostSupplies> {
     Ok(HostSupplies {
         data_dir,
+        keeps,
         program: std::env::current_exe().context("cannot tell which program this is")?,
         clock: Arc::clone(clock),
         ids: Arc::new(SystemIds),
@@ -421,6 +429,12 @@ fn supplies(
         task_logs: Arc::<HttpCells>::clone(cells),
         key: key.clone(),
     })
+}
+
+/// Clears up the logs of runs on this host, whoever leads.
+fn janitor(config: &Config, logs: &RunLogs, server: &Server, face: &Arc<HostFace>) -> Janitor {
+    let known = http::known_runs(server, Arc::<HostFace>::clone(face));
+    Janitor { logs: logs.clone(), known, most_bytes: config.run_logs_bytes }
 }
 
 fn board_parts(

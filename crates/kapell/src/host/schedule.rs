@@ -1,16 +1,20 @@
 //! What routes see of the scheduler of this host.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use async_trait::async_trait;
 use kapell_api::v1::{self, RunStats, SchedulerStats, WebhookDelivery};
-use kapell_core::run::RunId;
+use kapell_core::board::JobId;
+use kapell_core::run::{RunId, RunState};
 use kapell_node::board::Board;
 use kapell_node::cell::ContainerLogs;
 use kapell_node::scheduler::backend::Attempt;
 use kapell_node::scheduler::logs::RunLogs;
 use kapell_node::scheduler::stats::{JobFigures, Percentiles};
-use kapell_node::scheduler::{self};
+use kapell_node::scheduler::{self, RunView};
 use kapell_node::webhook::{Delivery, DeliveryState};
+use tokio::time::timeout;
 
 use crate::http::Scheduler;
 
@@ -21,18 +25,29 @@ pub(super) struct Schedule {
     pub(super) logs: RunLogs,
 }
 
+/// Whoever looks at a run does not wait for long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[async_trait]
 impl Scheduler for Schedule {
     fn log(&self, run_id: &RunId, attempt: u32) -> Option<ContainerLogs> {
         self.logs.read(&Attempt { run_id: run_id.clone(), number: attempt })
     }
 
+    async fn live(&self, run_id: &RunId) -> Option<RunView> {
+        timeout(PATIENCE, self.scheduler.state(run_id.clone())).await.ok().flatten()
+    }
+
     fn stats(&self) -> SchedulerStats {
-        let mut active = BTreeMap::<String, u64>::new();
+        let mut active = BTreeMap::<RunState, u64>::new();
+        let sights = self.board.sights();
         self.board.look_at_all(|records| {
             for run in records.active_runs() {
-                *active.entry(run.state.name().to_owned()).or_default() += 1;
+                *active.entry(sights.state_of(run)).or_default() += 1;
             }
         });
+        let active =
+            active.into_iter().map(|(state, count)| (state.name().to_owned(), count)).collect();
         let stats = self.scheduler.stats();
         let jobs = stats.jobs.iter().map(|(job, figures)| (job.clone(), of_job(figures)));
         SchedulerStats {
@@ -41,6 +56,11 @@ impl Scheduler for Schedule {
             jobs: jobs.collect(),
             lateness: percentiles(stats.lateness),
         }
+    }
+
+    fn metrics(&self, job_id: &JobId) -> Vec<(String, f64)> {
+        let all = self.scheduler.metrics().into_iter();
+        all.filter(|((job, _), _)| job == job_id).map(|((_, name), it)| (name, it.value)).collect()
     }
 
     fn deliveries(&self) -> Vec<WebhookDelivery> {

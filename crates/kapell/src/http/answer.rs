@@ -87,6 +87,17 @@ pub(super) struct Problem {
 }
 
 impl Problem {
+    /// What it says.
+    pub(super) fn text(&self) -> String {
+        self.message.clone()
+    }
+
+    /// The same, with what it is about before it.
+    pub(super) fn about(mut self: Box<Self>, what: &str) -> Box<Self> {
+        self.message.insert_str(0, what);
+        self
+    }
+
     pub(super) fn new(
         status: StatusCode,
         code: impl Into<Cow<'static, str>>,

@@ -1,6 +1,7 @@
 //! What the routes and pages ask of a board: a seam, so that tests need no seat and no store.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use kapell_core::board::plan::{Plan, Wishes};
 use kapell_core::board::{CellId, CellPresence, Records, Reply, Request, Settings};
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
-use kapell_node::board::{Board, Declined, EventId, Next, ReadOnly, Subscription};
+use kapell_node::board::{Board, Declined, EventId, Next, ReadOnly, Sights, Subscription};
 use kapell_node::link::LinkError;
 
 #[async_trait]
@@ -31,6 +32,8 @@ pub(crate) trait Desk: fmt::Debug + Send + Sync {
     /// Looks at the committed records of the shard where `partition` lies.
     fn look(&self, partition: &str, at: &mut dyn FnMut(&Records));
     fn look_at_all(&self, at: &mut dyn FnMut(&Records));
+    /// How runs stand that are further than their records.
+    fn sights(&self) -> Arc<Sights>;
     fn cell(&self, cell_id: &CellId) -> Option<CellPresence>;
     fn cells(&self) -> Vec<CellView>;
     /// What is left to say of a cell that is gone.
@@ -90,6 +93,10 @@ impl Desk for Board {
 
     fn look_at_all(&self, at: &mut dyn FnMut(&Records)) {
         Self::look_at_all(self, at);
+    }
+
+    fn sights(&self) -> Arc<Sights> {
+        Arc::clone(Self::sights(self))
     }
 
     fn cell(&self, cell_id: &CellId) -> Option<CellPresence> {

@@ -203,7 +203,7 @@ fn streams(uri: &Uri) -> bool {
     let path = uri.path();
     path == "/v1/events"
         || path.ends_with("/exec")
-        || (path.starts_with("/v1/logs/") && follows(uri))
+        || ((path.starts_with("/v1/logs/") || path.ends_with("/logs")) && follows(uri))
 }
 
 fn follows(uri: &Uri) -> bool {

@@ -16,6 +16,7 @@ use super::answer::{self, Answer, Problem};
 use super::audit;
 use super::door::By;
 use super::forward::{FORWARDED_BY, Forwarder};
+use super::host_logs;
 use super::route::not_allowed;
 use super::session;
 use super::site::{Site, Tools, Visit};
@@ -41,6 +42,7 @@ pub(super) struct Front {
     forwarder: Forwarder,
     audit: Option<Arc<Journal>>,
     api: Api,
+    tools: Tools,
 }
 
 #[async_trait]
@@ -64,7 +66,8 @@ impl Site for Front {
 impl Front {
     pub(super) fn new(face: Arc<dyn Face>, tools: Tools) -> Self {
         let audit = tools.audit.clone();
-        Self { face, api: Api::new(tools.clone()), forwarder: Forwarder::new(tools), audit }
+        let (api, forwarder) = (Api::new(tools.clone()), Forwarder::new(tools.clone()));
+        Self { face, forwarder, audit, api, tools }
     }
 
     async fn route(&self, visit: Visit) -> Result<Answer, Box<Problem>> {
@@ -74,6 +77,9 @@ impl Front {
             self.is_known(&visit)?;
             access::may(&visit.entry.who, *kind, About::Anything)?;
             return self.page(request, *page);
+        }
+        if host_logs::is_meant(request.uri().path()) {
+            return host_logs::answer(&visit, Arc::clone(&self.face), &self.tools).await;
         }
         if request.method() == Method::CONNECT {
             return Err(not_allowed("GET, HEAD, POST, PUT, PATCH, DELETE"));

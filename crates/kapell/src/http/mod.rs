@@ -16,6 +16,8 @@ mod forward;
 mod frames;
 mod front;
 mod guests;
+mod host_logs;
+mod known;
 mod place;
 mod query;
 mod read;
@@ -41,22 +43,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_api::identity::{self, Identity, Trust};
+use kapell_core::run::RunId;
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::{Owner, Record, Seat};
 use kapell_node::access::{Authority, ClusterKey, Ledger};
 use kapell_node::audit::Journal;
+use kapell_node::cell::ContainerLogs;
+use kapell_node::scheduler::janitor::KnownRuns;
 
 use cell::CellSite;
 use front::Front;
+use known::Known;
 use server::Shows;
 
 pub(crate) use cell::Rep;
-pub(crate) use desk::Desk;
+pub(crate) use desk::{Desk, look};
 pub(crate) use scheduler::Scheduler;
 pub(crate) use server::Server;
 pub(crate) use token::Token;
 pub(crate) use v1::{
-    RunsWanted, Subject, coming, explain, explain_job, job, list_jobs, list_runs, run, state_named,
+    RunsWanted, Subject, coming, explain, explain_job, job, list_jobs, list_runs, state_named,
+    whole_run,
 };
 
 /// What the listener shows of its host. Asked for every request, so nothing here may wait.
@@ -79,6 +86,11 @@ pub(crate) trait Face: Send + Sync {
 
     /// The scheduler, while this host leads and has begun to schedule.
     fn scheduler(&self) -> Option<Arc<dyn Scheduler>> {
+        None
+    }
+
+    /// Where this host keeps what an attempt of a run wrote. May read the disk.
+    fn run_log(&self, _run_id: &RunId, _attempt: u32) -> Option<ContainerLogs> {
         None
     }
 
@@ -275,6 +287,11 @@ const LIMITS: Limits = Limits {
 /// Opens the listener and serves until it is told to stop.
 pub(crate) async fn bind(listen: Listen, face: Arc<dyn Face>) -> Result<Server, Error> {
     bind_host(listen, face, LIMITS).await
+}
+
+/// Asks which runs there are, in the name of a host.
+pub(crate) fn known_runs(server: &Server, face: Arc<dyn Face>) -> Arc<dyn KnownRuns> {
+    Arc::new(Known { face, upstream: v1::Upstream::new(server.tools.clone()) })
 }
 
 async fn bind_host(listen: Listen, face: Arc<dyn Face>, limits: Limits) -> Result<Server, Error> {

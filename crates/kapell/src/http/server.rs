@@ -66,6 +66,7 @@ pub(crate) struct Server {
     /// When everything must be closed, once that is known.
     stop: watch::Sender<Option<Instant>>,
     tasks: JoinSet<()>,
+    pub(super) tools: Tools,
     #[cfg(test)]
     guests: Guests,
 }
@@ -98,7 +99,8 @@ impl Server {
         let listener = open(address).map_err(|error| refused(address, error))?;
         let local = listener.local_addr().map_err(|error| refused(address, error))?;
         let secure = acceptor.is_some();
-        let site = site(Tools::new(&listen, trust, limits));
+        let tools = Tools::new(&listen, trust, limits);
+        let site = site(tools.clone());
         let audit = listen.audit;
         let sessions = shows == Shows::Pages;
         let door = Door {
@@ -121,6 +123,7 @@ impl Server {
             local,
             stop,
             tasks,
+            tools,
             #[cfg(test)]
             guests,
         })

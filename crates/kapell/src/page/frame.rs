@@ -38,6 +38,8 @@ pub(super) struct Frame {
     pub(super) fragment: Option<String>,
     /// The last event that the page shows.
     pub(super) after: Option<String>,
+    /// What stands below the changing part and is kept up to date by itself.
+    pub(super) below: Option<Html>,
 }
 
 impl Frame {
@@ -52,7 +54,7 @@ impl Frame {
             "<header><nav aria-label=\"Main\"><a class=\"brand\" href=\"/\">Kapell</a> <a href=\"/jobs\">Jobs</a> <a href=\"/runs\">Runs</a></nav>"
             "<p id=\"link\" class=\"link\" role=\"status\"></p>"
             "<form method=\"post\" action=\"/logout\"><button>Sign out</button></form></header>\n"
-            "<main id=\"main\" tabindex=\"-1\">\n<div id=\"fragment\">\n" {content} "</div>\n</main>\n"
+            "<main id=\"main\" tabindex=\"-1\">\n<div id=\"fragment\">\n" {content} "</div>\n" {self.below.clone().unwrap_or_default()} "</main>\n"
             "<noscript><p class=\"notice\">Without JavaScript this page shows how it was when it was loaded.</p></noscript>\n"
             "</body></html>\n"
         );
@@ -76,7 +78,7 @@ impl Frame {
 
 /// A page that asks for the token.
 pub(crate) fn login(trouble: Option<&str>) -> String {
-    let frame = Frame { title: "Sign in".to_owned(), fragment: None, after: None };
+    let frame = Frame { title: "Sign in".to_owned(), fragment: None, after: None, below: None };
     let mut out = frame.head();
     html!(out;
         "<body><main id=\"main\" class=\"narrow\"><h1>Kapell</h1>\n"
@@ -103,6 +105,6 @@ pub(crate) fn sorry(status: u16, why: &str) -> String {
     };
     let mut content = Html::default();
     html!(content; "<h1>" (title) "</h1>\n<p>" (why) "</p>\n<p><a href=\"/\">To the overview</a></p>\n");
-    let frame = Frame { title: title.to_owned(), fragment: None, after: None };
+    let frame = Frame { title: title.to_owned(), fragment: None, after: None, below: None };
     frame.around(&content).into_string()
 }

@@ -11,14 +11,19 @@ use super::parts::{code_fact, fact, names, reasons, spoken};
 use super::run_parts::{button, moment, rows};
 use super::table::Column::{Always, Extra};
 use super::table::{end, section};
-use super::{Html, gantt, html};
-use crate::http::{Desk, RunsWanted, coming, explain_job, job, list_runs};
+use super::{Html, deliveries, gantt, html};
+use crate::http::{Desk, RunsWanted, Scheduler, coming, explain_job, job, list_runs};
 
 /// So many of its last runs and next moments are shown.
 const RUNS: usize = 50;
 const MOMENTS: u32 = 5;
 
-pub(super) fn render(desk: &dyn Desk, job_id: &JobId, now: Timestamp) -> Option<Html> {
+pub(super) fn render(
+    desk: &dyn Desk,
+    scheduler: Option<&dyn Scheduler>,
+    job_id: &JobId,
+    now: Timestamp,
+) -> Option<Html> {
     let view = job(desk, job_id, now)?;
     let mut out = Html::default();
     html!(out;
@@ -46,8 +51,23 @@ pub(super) fn render(desk: &dyn Desk, job_id: &JobId, now: Timestamp) -> Option<
     section(&mut out, "runs", "Runs", &columns);
     rows(&mut out, &runs, now);
     end(&mut out, 0, "");
+    deliveries::render(&mut out, scheduler, now, |it| it.job_id == *job_id);
+    figures(&mut out, scheduler, job_id);
     facts(&mut out, &view, now);
     Some(out)
+}
+
+/// What its actions have counted or set.
+fn figures(out: &mut Html, scheduler: Option<&dyn Scheduler>, job_id: &JobId) {
+    let figures = scheduler.map(|it| it.metrics(job_id)).unwrap_or_default();
+    if figures.is_empty() {
+        return;
+    }
+    html!(out; "<section><h2>Figures</h2><dl class=\"facts\">\n");
+    for (name, value) in figures {
+        html!(out; "<div><dt>" (name) "</dt><dd>" (value) "</dd></div>\n");
+    }
+    html!(out; "</dl></section>\n");
 }
 
 /// How it stands, and what can be done about it.

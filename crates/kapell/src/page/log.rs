@@ -2,8 +2,31 @@
 
 use super::{Html, LogOf, html};
 
+/// A page of its own.
 pub(super) fn render(of: &LogOf) -> Html {
-    let (source, back, name) = match of {
+    let (source, back, name) = place(of);
+    let mut out = Html::default();
+    html!(out;
+        "<nav class=\"path\" aria-label=\"Path\"><a href=\"/\">Overview</a> / <a href=\"" (back) "\">" (name) "</a></nav>\n"
+        "<h1>" (of.title()) "</h1>\n"
+    );
+    lines(&mut out, of, &source, &name);
+    out
+}
+
+/// Below what else is known.
+pub(super) fn panel(of: &LogOf) -> Html {
+    let (source, back, name) = place(of);
+    let mut out = Html::default();
+    html!(out; "<section class=\"panel\"><h2>Log <a href=\"" (back) "/log\">alone</a></h2>\n");
+    lines(&mut out, of, &source, &name);
+    html!(out; "</section>\n");
+    out
+}
+
+/// Where it comes from, what it is of, and the name of that.
+fn place(of: &LogOf) -> (String, String, String) {
+    match of {
         LogOf::Lrp(key) => (
             format!("/v1/logs/lrp/{}/{}", key.process_guid, key.index),
             format!("/lrp/{}", key.process_guid),
@@ -13,16 +36,15 @@ pub(super) fn render(of: &LogOf) -> Html {
         LogOf::Task(guid) => {
             (format!("/v1/logs/task/{guid}"), format!("/task/{guid}"), guid.to_string())
         }
-    };
-    let mut out = Html::default();
+    }
+}
+
+fn lines(out: &mut Html, of: &LogOf, source: &str, name: &str) {
     html!(out;
-        "<nav class=\"path\" aria-label=\"Path\"><a href=\"/\">Overview</a> / <a href=\"" (back) "\">" (name) "</a></nav>\n"
-        "<h1>" (of.title()) "</h1>\n"
         "<p class=\"tools\"><label><input type=\"checkbox\" id=\"autoscroll\" checked> Scroll along</label> "
         "<a href=\"" (source) "\" download=\"" (name) ".log\">Download</a> "
         "<span class=\"legend\"><span class=\"stdout\">stdout</span> <span class=\"stderr\">stderr</span> <span class=\"note\">kapell</span></span></p>\n"
         "<div id=\"log\" class=\"log\" role=\"log\" aria-live=\"off\" aria-label=\"" (of.title()) "\" tabindex=\"0\" data-source=\"" (source) "\"></div>\n"
         "<noscript><p><a href=\"" (source) "\">Read the log as text</a></p></noscript>\n"
     );
-    out
 }

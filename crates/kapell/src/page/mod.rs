@@ -2,6 +2,7 @@
 
 mod attention;
 mod counts;
+mod deliveries;
 mod events;
 mod frame;
 mod gantt;
@@ -25,7 +26,7 @@ use kapell_core::board::{JobId, LrpKey, ProcessGuid, TaskGuid};
 use kapell_core::run::RunId;
 use kapell_core::seams::Timestamp;
 
-use crate::http::Desk;
+use crate::http::{Desk, Scheduler, look};
 use frame::Frame;
 pub(crate) use frame::{asset, login, sorry};
 use html::{Html, html};
@@ -94,18 +95,24 @@ impl Wanted {
     }
 
     /// The whole page; nothing if there is no such thing.
-    pub(crate) async fn render(&self, desk: &dyn Desk, now: Timestamp) -> Option<String> {
+    pub(crate) async fn render(
+        &self,
+        desk: &dyn Desk,
+        scheduler: Option<&dyn Scheduler>,
+        now: Timestamp,
+    ) -> Option<String> {
         let seen = desk.last_event();
         let html = match self {
-            Self::Fragment(about) => about.render(desk, now).await?,
+            Self::Fragment(about) => about.render(desk, scheduler, now).await?,
             Self::Page(about) => Frame {
                 title: about.title(),
                 fragment: Some(about.path()),
                 after: Some(format!("{}-{}", seen.epoch, seen.number)),
+                below: about.below(desk),
             }
-            .around(&about.render(desk, now).await?),
+            .around(&about.render(desk, scheduler, now).await?),
             Self::Log(of) => {
-                let frame = Frame { title: of.title(), fragment: None, after: None };
+                let frame = Frame { title: of.title(), fragment: None, after: None, below: None };
                 frame.around(&log::render(of))
             }
         };
@@ -138,15 +145,38 @@ impl About {
         }
     }
 
-    async fn render(&self, desk: &dyn Desk, now: Timestamp) -> Option<Html> {
+    /// The log of a run, unless it has ended without any.
+    fn below(&self, desk: &dyn Desk) -> Option<Html> {
+        match self {
+            Self::Run(id) => {
+                let run =
+                    look(desk, id.job(), |records| records.runs.get(id).cloned()).flatten()?;
+                let writes = !run.state.is_final() || !run.log_hosts.is_empty();
+                writes.then(|| log::panel(&LogOf::Run(id.clone())))
+            }
+            Self::Overview
+            | Self::Lrp(_)
+            | Self::Task(_)
+            | Self::Jobs
+            | Self::Job(_)
+            | Self::Runs(_) => None,
+        }
+    }
+
+    async fn render(
+        &self,
+        desk: &dyn Desk,
+        scheduler: Option<&dyn Scheduler>,
+        now: Timestamp,
+    ) -> Option<Html> {
         match self {
             Self::Overview => Some(overview::render(desk, now).await),
             Self::Lrp(guid) => lrp::render(desk, guid, now),
             Self::Task(guid) => task::render(desk, guid, now),
             Self::Jobs => Some(jobs::render(desk, now)),
-            Self::Job(id) => job::render(desk, id, now),
+            Self::Job(id) => job::render(desk, scheduler, id, now),
             Self::Runs(filter) => Some(runs::render(desk, filter, now)),
-            Self::Run(id) => run::render(desk, id, now),
+            Self::Run(id) => run::render(desk, scheduler, id, now).await,
         }
     }
 }

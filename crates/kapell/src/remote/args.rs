@@ -82,7 +82,7 @@ pub(crate) struct Listing {
     #[command(flatten)]
     pub(crate) show: Shown,
     /// Show it again whenever it changes
-    #[arg(short, long)]
+    #[arg(short, long, visible_alias = "follow")]
     pub(crate) watch: bool,
 }
 

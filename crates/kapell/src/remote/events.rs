@@ -117,7 +117,11 @@ fn about(event: &Event) -> String {
             format!("{} revision {}", job.job_id, arrow(before, job.revision.to_string()))
         }),
         Event::Run(change) => latest(change).map_or_else(String::new, |run| {
-            let before = change.before.as_ref().map(|before| before.state.name().to_owned());
+            // Between two records there may have been states that are told of, but not stored.
+            let before = change.before.as_ref().map(|before| match run.previous_state {
+                Some(previous) if before.state != run.state => previous.name().to_owned(),
+                Some(_) | None => before.state.name().to_owned(),
+            });
             let state = arrow(before, run.state.name().to_owned());
             let why =
                 if run.reason.is_empty() { String::new() } else { format!(": {}", run.reason) };

@@ -18,7 +18,7 @@ use super::show::{self, Text, View, data, terminal, to_value};
 use super::sink::{Dress, Sink};
 use super::table::{Cell, Column, Table, coloured, column};
 use super::text::now;
-use super::{apply, job_import};
+use super::{apply, job_import, job_messages, job_schema};
 use crate::logger::Style;
 use crate::logger::style::{Colour, clean};
 use crate::{print, say};
@@ -77,6 +77,12 @@ pub(crate) async fn run(command: JobCommand, client: &Client) -> anyhow::Result<
         JobCommand::Next(args) => job_times::next(&args, client).await,
         JobCommand::Import(args) => job_import::apply(&args, client).await,
         JobCommand::Simulate(args) => job_times::simulate(&args),
+        JobCommand::Schema(args) => job_schema::run(&args),
+        JobCommand::Deliveries { job_id, run, list } => {
+            let (job, run) = (job_id.as_deref(), run.as_deref());
+            let fetch = async |client: &Client| job_messages::all(client, job, run).await;
+            show::list(client, list, fetch).await
+        }
     }
 }
 
@@ -229,7 +235,10 @@ async fn trigger(args: JobTrigger, client: &Client) -> anyhow::Result<u8> {
         return Ok(0);
     };
     say(&format!("run {run_id}\n"));
-    if args.follow {
+    let log = async {
+        if !args.follow {
+            return;
+        }
         let mut sink = Sink::new(Dress::default(), true);
         match pour(client, run_id.as_str(), None, true, None, &mut sink).await {
             Ok(()) => {}
@@ -237,9 +246,9 @@ async fn trigger(args: JobTrigger, client: &Client) -> anyhow::Result<u8> {
             Err(error) if error.is_not_found() => {}
             Err(error) => say(&format!("the log of {run_id} cannot be read: {error}\n")),
         }
-    }
-    let run = attend(client, follower, run_id.as_str()).await?.run;
-    Ok(conclude(&run))
+    };
+    let ((), run) = tokio::join!(log, attend(client, follower, run_id.as_str()));
+    Ok(conclude(&run?.run))
 }
 
 async fn backfill(args: JobBackfill, client: &Client) -> anyhow::Result<u8> {

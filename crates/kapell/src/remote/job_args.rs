@@ -72,6 +72,29 @@ pub(crate) enum JobCommand {
     Import(JobImport),
     /// Say what of a file would have run when; needs no host
     Simulate(JobSimulate),
+    /// List the messages that jobs sent to others, the newest first
+    Deliveries {
+        /// Only those of this job
+        #[arg(add = ArgValueCompleter::new(ids(Kind::Job)))]
+        job_id: Option<String>,
+        /// Only those of this run
+        #[arg(long, value_name = "RUN")]
+        run: Option<String>,
+        #[command(flatten)]
+        list: Listing,
+    },
+    /// Show what constraints and actions take; needs no host
+    Schema(JobSchema),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JobSchema {
+    /// Only those of this kind
+    #[arg(value_parser = ["constraint", "action"])]
+    pub(crate) kind: Option<String>,
+    /// The JSON schema of this one
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -15,6 +15,8 @@ mod follower;
 mod job;
 mod job_args;
 mod job_import;
+mod job_messages;
+mod job_schema;
 mod job_times;
 mod logs;
 mod lrp;
@@ -105,8 +107,10 @@ fn without_host(command: &JobCommand) -> Option<anyhow::Result<u8>> {
     match command {
         JobCommand::Next(args) if args.file.is_some() => Some(job_times::next_of_file(args)),
         JobCommand::Simulate(args) => Some(job_times::simulate(args)),
+        JobCommand::Schema(args) => Some(job_schema::run(args)),
         JobCommand::Import(args) if !args.apply => Some(job_import::show(args)),
         JobCommand::Next(_)
+        | JobCommand::Deliveries { .. }
         | JobCommand::Import(_)
         | JobCommand::Apply(_)
         | JobCommand::List { .. }

@@ -3,6 +3,7 @@
 use kapell_api::client::{Client, Error, RunFilter};
 use kapell_api::v1::RunView;
 use kapell_core::job::when;
+use kapell_core::seams::Timestamp;
 
 use super::job_args::{RunCommand, RunList, RunLogs};
 use super::run_text::{duration, moment, noted, relative, run_state, trigger};
@@ -10,7 +11,7 @@ use super::run_wait::pour;
 use super::show::{self, Text, View, to_value};
 use super::sink::{Dress, Sink};
 use super::table::{Cell, Column, Table, column};
-use super::text::now;
+use super::text::{long, now};
 use crate::{print, say};
 
 const LIST: &[Column] = &[
@@ -78,7 +79,7 @@ pub(crate) fn rows(runs: &[RunView]) -> Vec<Vec<Cell>> {
     runs.iter().map(|view| row(view, now)).collect()
 }
 
-fn row(view: &RunView, now: kapell_core::seams::Timestamp) -> Vec<Cell> {
+fn row(view: &RunView, now: Timestamp) -> Vec<Cell> {
     let run = &view.run;
     vec![
         run.run_id.as_str().into(),
@@ -100,14 +101,24 @@ async fn one(client: &Client, id: &str) -> Result<View, Error> {
     Ok(View { text: page(&view, now()), value, event_id: None })
 }
 
+/// How long a run under way has been in its state.
+fn since(view: &RunView, now: Timestamp) -> String {
+    let live = view.live.as_ref();
+    live.map(|live| format!(", for {}", passed(live.since, now))).unwrap_or_default()
+}
+
+fn passed(since: Timestamp, now: Timestamp) -> String {
+    long(u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX))
+}
+
 /// What is known of a run, and below it every decision about it.
-pub(crate) fn page(view: &RunView, now: kapell_core::seams::Timestamp) -> Text {
+pub(crate) fn page(view: &RunView, now: Timestamp) -> Text {
     let (run, zone) = (&view.run, view.timezone.as_str());
     let skipped = if run.skipped { " (skipped)" } else { "" };
     let mut lines = vec![
         ("run", run.run_id.to_string()),
         ("job", format!("{}, revision {}", view.job_id, run.revision)),
-        ("state", format!("{}{skipped}", run.state.name())),
+        ("state", format!("{}{skipped}{}", run.state.name(), since(view, now))),
         ("why", run.reason.clone()),
         ("trigger", trigger(&run.trigger)),
         ("scheduled", moment(run.scheduled_at, zone, now)),
@@ -124,6 +135,15 @@ pub(crate) fn page(view: &RunView, now: kapell_core::seams::Timestamp) -> Text {
         ("exit code", run.exit_code.map(|code| code.to_string())),
     ];
     lines.extend(further.into_iter().filter_map(|(name, text)| Some((name, text?))));
+    if let Some(live) = &view.live {
+        let doing = live.doing.as_ref();
+        let doing = doing.map(|it| format!("{}, for {}", it.what, passed(it.since, now)));
+        let timer =
+            live.timer.as_ref().map(|it| format!("{}, {}", it.what, moment(it.at, zone, now)));
+        lines.push(("doing", doing.unwrap_or_default()));
+        lines.push(("next", timer.unwrap_or_default()));
+        lines.push(("heartbeats", live.heartbeats.map(|it| it.to_string()).unwrap_or_default()));
+    }
     for (name, value) in &run.parameters {
         lines.push(("parameter", format!("{name}={value}")));
     }

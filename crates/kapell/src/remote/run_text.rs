@@ -67,6 +67,7 @@ pub(crate) fn noted(noted: &Noted) -> (String, String) {
             ("revision".to_owned(), format!("goes by revision {revision} of its job from now on"))
         }
         Noted::Waits { why } => ("waits".to_owned(), why.clone()),
+        Noted::Skipped { why, .. } => ("skipped".to_owned(), why.clone()),
         Noted::Constraint { name, met: is_met, message } => {
             (format!("constraint {name}"), said(met(*is_met), message))
         }

@@ -6,7 +6,7 @@ use kapell_api::client::{Client, Error, Logs};
 use kapell_api::v1::{EventView, LogQuery, RunView};
 use kapell_core::board::Event;
 use kapell_core::log::{Frame, Mark};
-use kapell_core::run::{Ending, Run};
+use kapell_core::run::{Ending, Run, RunState};
 use tokio::time::{sleep, timeout};
 
 use super::FAILED;
@@ -20,14 +20,20 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Between two tries to read on.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Waits until a run has ended.
+/// Waits until a run has ended, and tells of every state that it rests in on the way.
 pub(crate) async fn attend(
     client: &Client,
     mut follower: Follower,
     run_id: &str,
 ) -> Result<RunView, Error> {
     let mut last = client.run(run_id).await?;
+    let mut told = None;
     while !last.run.state.is_final() {
+        let stands = (last.run.state, last.run.attempt, last.run.reason.clone());
+        if told.as_ref() != Some(&stands) {
+            tell(&last.run);
+            told = Some(stands);
+        }
         // Any event may be missed; what stands counts.
         let news = async {
             loop {
@@ -47,6 +53,30 @@ pub(crate) async fn attend(
         }
     }
     Ok(last)
+}
+
+/// What holds a run up is told; that it goes its way is not.
+fn tell(run: &Run) {
+    match run.state {
+        RunState::Pending
+        | RunState::ConditionPending
+        | RunState::ConditionRunning
+        | RunState::ActionPending
+        | RunState::ActionRunning
+        | RunState::Terminating
+        | RunState::Retrying => {
+            let why = clean(&run.reason);
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            say(&format!("run {} is {}{why}\n", run.run_id, run.state.name()));
+        }
+        RunState::PreRun
+        | RunState::ContainerCreating
+        | RunState::Running
+        | RunState::Completed
+        | RunState::Failed
+        | RunState::Cancelled
+        | RunState::Orphaned => {}
+    }
 }
 
 /// Whether an event may have changed a run.

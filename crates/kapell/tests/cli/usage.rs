@@ -151,6 +151,19 @@ self_test_retry       30.0s       default
 self_test_timeout     2m00s       default
 self_test_failures    3           default
 image_cache_mib       20480       default
+run_ahead             10.0s       default
+run_heartbeat         10.0s       default
+run_missed_beats      3           default
+run_safety_pass       1m00s       default
+run_stats_flush       30.0s       default
+run_checks_at_once    256         default
+run_actions_at_once   1024        default
+run_launches_at_once  128         default
+run_stops_at_once     256         default
+run_finds_at_once     64          default
+run_releases_at_once  16          default
+blobs                 none        default
+run_logs_mib          10240       default
 ";
     assert_eq!(ran.out(), want);
     let ran = bench.run(&["config", "show", "--output", "json"]).expect(0);

@@ -1,6 +1,7 @@
 mod combining;
 mod delivery;
 mod judging;
+mod page;
 mod reading;
 mod samples;
 mod schemas;

@@ -121,6 +121,7 @@ impl Step<'_, '_> {
             attempt: 0,
             created_at: self.now,
             place: String::new(),
+            log_hosts: Vec::new(),
             started_at: None,
             retry_at: None,
             completed_at: None,

@@ -4,7 +4,7 @@ use super::{Step, no_run};
 use crate::board::{Record, Refusal, Reply, text};
 use crate::job::record::{Job, Pause, PauseCause};
 use crate::job::request::SchedulerNews;
-use crate::run::record::TIMELINE_KEPT;
+use crate::run::record::{LOG_HOSTS_KEPT, TIMELINE_KEPT};
 use crate::run::{Ending, Entry, Noted, Run, RunId, RunState, RunUpdate, UpdateKind, update_id};
 
 impl Step<'_, '_> {
@@ -105,6 +105,12 @@ fn write(run: &mut Run, update: &RunUpdate, id: u128) {
     if update.kind == UpdateKind::Intent {
         run.place.clone_from(&update.place);
     }
+    if !update.log_host.is_empty() {
+        run.log_hosts.retain(|host| *host != update.log_host);
+        run.log_hosts.push(update.log_host.clone());
+        let over = run.log_hosts.len().saturating_sub(LOG_HOSTS_KEPT);
+        run.log_hosts.drain(..over);
+    }
     run.started_at = update.started_at;
     run.retry_at = update.retry_at;
     run.completed_at = update.state.is_final().then(|| update.completed_at.unwrap_or(update.at));
@@ -132,9 +138,10 @@ fn keep(timeline: &mut Vec<Entry>) {
 /// However much constraints and actions say, a record has its bounds.
 fn short(mut entry: Entry) -> Entry {
     let texts = match &mut entry.noted {
-        Noted::State { why, .. } | Noted::Waits { why } | Noted::Cancel { why } => {
-            [Some(why), None]
-        }
+        Noted::State { why, .. }
+        | Noted::Waits { why }
+        | Noted::Skipped { why, .. }
+        | Noted::Cancel { why } => [Some(why), None],
         Noted::Revision { .. } => [None, None],
         Noted::Constraint { name, message, .. }
         | Noted::ConstraintError { name, message }

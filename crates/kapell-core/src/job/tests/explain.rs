@@ -6,7 +6,7 @@ use crate::job::backfill::{self, Refused};
 use crate::job::explain::{About, Explained, JobFacts, at, job};
 use crate::job::simulate::simulate;
 use crate::job::{Job, JobDefinition, JobRequest, Length, PassReason, Passed, PauseCause};
-use crate::run::{Entry, Noted, Run, RunId, RunState, RunUpdate, Trigger, UpdateKind};
+use crate::run::{Entry, Noted, Run, RunId, RunState, RunUpdate, SkippedBy, Trigger, UpdateKind};
 use crate::schedule::{ClockChange, Moments, Occurrence};
 use crate::seams::Timestamp;
 
@@ -100,6 +100,110 @@ fn a_moment_with_a_run_shows_what_was_decided_about_it() {
     ];
     assert_eq!(about, expected);
     assert_eq!(explained.decisions[4].text, "`time_window` is not met: it is night");
+}
+
+#[test]
+fn passed_moments_are_told_between_the_runs_between_them() {
+    let mut world = World::with(&definition());
+    let excluded = || PassReason::Excluded { calendar: "off".to_owned() };
+    pass(&mut world, minute(1), excluded());
+    pass(&mut world, minute(2), excluded());
+    world.now = minute(3);
+    let run = world.advance(1).remove(0);
+    pass(&mut world, minute(4), excluded());
+    assert_eq!(world.job().passed.len(), 1, "they are kept as one");
+    let told: Vec<String> = asked(&world, &definition(), None)
+        .decisions
+        .iter()
+        .map(|it| format!("{} {}", (it.at.0 - NOW.0) / 60_000, it.text))
+        .collect();
+    let expected = [
+        "1 2 moments within 60 s: excluded by calendar `off`".to_owned(),
+        format!("3 run `{run}` waits for its time"),
+        "4 excluded by calendar `off`".to_owned(),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn passed_moments_that_the_schedule_does_not_know_any_more_are_told_as_one() {
+    let mut world = World::with(&definition());
+    pass(&mut world, minute(1), PassReason::SkippedByAction);
+    world.now = minute(2);
+    world.advance(1);
+    pass(&mut world, minute(5), PassReason::SkippedByAction);
+    let whole = asked(&world, &definition(), None);
+    assert!(whole.decisions[0].text.ends_with("(with runs between them)"), "{whole:?}");
+}
+
+/// A run of the first minute, with what was noted of it.
+fn decided(definition: &JobDefinition, notes: &[(i64, Noted)]) -> Vec<(About, String)> {
+    let mut world = World::with(definition);
+    let run = world.advance(1).remove(0);
+    let timeline = notes.iter().map(|(after_ms, noted)| Entry {
+        at: Timestamp(minute(1).0 + after_ms),
+        attempt: 0,
+        noted: noted.clone(),
+    });
+    let timeline = timeline.collect();
+    world.update(&run, RunUpdate { timeline, ..update(UpdateKind::Ended, 0, RunState::Failed) });
+    let explained = asked(&world, definition, Some(minute(1)));
+    explained.decisions.into_iter().map(|it| (it.about, it.text)).collect()
+}
+
+#[test]
+fn each_decision_about_a_moment_is_told_with_what_it_goes_by() {
+    let mut definition = definition();
+    definition.starting_deadline = Some(Length::new(seconds(60)));
+    let state = |to, why: &str| Noted::State { to, why: why.to_owned() };
+    let told = decided(
+        &definition,
+        &[
+            (200, state(RunState::Pending, "its time has come")),
+            (200, Noted::Waits { why: "run `j:1` is under way".to_owned() }),
+            (1_500, state(RunState::ConditionPending, "constraints are to be checked")),
+            (1_500, state(RunState::ConditionRunning, "checking constraints")),
+        ],
+    );
+    let told: Vec<(About, &str)> =
+        told.iter().map(|(about, text)| (*about, text.as_str())).collect();
+    let expected = [
+        (About::Due, "a moment of its schedule"),
+        (About::Due, "a run was made for it"),
+        (About::State, "Pending: its time has come"),
+        (About::Overlap, "it waits: run `j:1` is under way"),
+        (About::Deadline, "1.5 s after its moment, and 1m are allowed (starting_deadline)"),
+        (About::Overlap, "its turn has come (overlap: skip, at most 1 at once)"),
+        (About::State, "ConditionPending: constraints are to be checked"),
+        (About::State, "ConditionRunning: checking constraints"),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_run_that_is_skipped_says_by_what_and_not_every_state_on_the_way() {
+    for (by, about) in [
+        (SkippedBy::Deadline, About::Deadline),
+        (SkippedBy::Overlap, About::Overlap),
+        (SkippedBy::Constraint, About::Constraint),
+    ] {
+        let way = [
+            RunState::ConditionPending,
+            RunState::ConditionRunning,
+            RunState::ActionPending,
+            RunState::ActionRunning,
+            RunState::Completed,
+        ];
+        let mut notes = vec![
+            (0, Noted::State { to: RunState::Pending, why: "its time has come".to_owned() }),
+            (0, Noted::Skipped { by, why: "so it is".to_owned() }),
+        ];
+        notes.extend(way.map(|to| (0, Noted::State { to, why: "so it is".to_owned() })));
+        let told = decided(&definition(), &notes);
+        assert_eq!(told[3], (about, "it is skipped: so it is".to_owned()));
+        assert_eq!(told[4], (About::State, "Completed: so it is".to_owned()));
+        assert_eq!(told.len(), 5, "{told:?}");
+    }
 }
 
 #[test]

@@ -140,3 +140,26 @@ fn too_many_failures_in_a_row_pause_the_job() {
     world.end(&runs[6], RunState::Failed);
     assert!(world.job().paused.is_none(), "it begins to count anew");
 }
+
+#[test]
+fn the_hosts_that_may_have_its_log_are_kept_the_newest_last() {
+    let mut world = World::with(&definition());
+    let run_id = world.trigger(1);
+    let by = |log_host: &str, kind, attempt, state| RunUpdate {
+        log_host: log_host.to_owned(),
+        ..update(kind, attempt, state)
+    };
+    world.update(&run_id, by("one:1", UpdateKind::Intent, 0, RunState::ContainerCreating));
+    world.update(&run_id, by("", UpdateKind::Started, 0, RunState::Running));
+    world.update(&run_id, by("two:1", UpdateKind::Retry, 0, RunState::Retrying));
+    for attempt in 1..12 {
+        let host = if attempt % 2 == 0 { "one:1".to_owned() } else { format!("h{attempt}:1") };
+        world.update(&run_id, by(&host, UpdateKind::Intent, attempt, RunState::ContainerCreating));
+        world.update(&run_id, by("", UpdateKind::Retry, attempt, RunState::Retrying));
+    }
+    world.update(&run_id, by("last:1", UpdateKind::Ended, 12, RunState::Failed));
+    let hosts = &world.run(&run_id).log_hosts;
+    assert_eq!(hosts.last().map(String::as_str), Some("last:1"));
+    assert_eq!(hosts.iter().filter(|host| *host == "one:1").count(), 1, "{hosts:?}");
+    assert!(hosts.len() <= 8, "{hosts:?}");
+}

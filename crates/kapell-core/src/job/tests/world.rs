@@ -197,6 +197,7 @@ pub(super) fn asked_for(at: Timestamp, tail: u64) -> NewRun {
 pub(super) fn update(kind: UpdateKind, attempt: u32, state: RunState) -> RunUpdate {
     RunUpdate {
         place: String::new(),
+        log_host: String::new(),
         kind,
         attempt,
         at: NOW,

@@ -54,6 +54,7 @@ pub(super) fn run() -> Run {
         previous_state: None,
         attempt: 0,
         place: String::new(),
+        log_hosts: Vec::new(),
         created_at: START,
         started_at: None,
         retry_at: None,

@@ -47,6 +47,21 @@ async fn constraints_are_looked_at_side_by_side_and_each_has_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn those_that_take_their_time_are_told_and_then_those_that_are_left() {
+    let stage = stage();
+    stage.post.outside.will([Reply::After(secs(5), 200)]);
+    stage.post.outside.will([Reply::After(secs(9), 200)]);
+    let hook = || json!({ "preRunHook": { "config": URL } });
+    let health = json!({ "http_health_check": { "config": URL } });
+    stage.check(json!(["time_window", hook(), health])).await;
+    let slow = stage.told.lock().unwrap().slow.clone();
+    assert_eq!(slow.first().map(String::as_str), Some("preRunHook, http_health_check"), "{slow:?}");
+    assert_eq!(slow.len(), 2, "and then the one that is left: {slow:?}");
+    stage.check(json!(["time_window"])).await;
+    assert_eq!(stage.told.lock().unwrap().slow.len(), 2, "what is quick is not worth telling");
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_action_is_taken_before_all_constraints_were_looked_at() {
     let stage = stage();
     stage.post.outside.will([Reply::After(secs(5), 200)]);

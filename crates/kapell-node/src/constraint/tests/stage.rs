@@ -37,6 +37,8 @@ pub(super) struct Told {
     pub(super) heard: Vec<String>,
     /// As those that count have named themselves.
     pub(super) actions: Vec<ActionId>,
+    /// What was being looked at for long.
+    pub(super) slow: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +101,7 @@ async fn scheduler(mut inbox: mpsc::Receiver<Message>, told: Arc<Mutex<Told>>) {
             Message::Acting { action, constraint, .. } => {
                 told.heard.push(format!("acting: {action} of {constraint}"));
             }
+            Message::Checking { constraints, .. } => told.slow.push(constraints.join(", ")),
         }
     }
 }

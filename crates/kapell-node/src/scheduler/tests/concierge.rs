@@ -116,14 +116,15 @@ async fn what_is_counted_is_counted_once_over_a_change_of_leader() {
         desk.ask(set).await.unwrap();
         let skips =
             lead.show.board.look(job_id.as_str(), |records| records.jobs[&job_id].skip_next);
-        (skips, lead.scheduler.metrics()["late"])
+        (skips, lead.scheduler.metrics()[&(job_id.clone(), "late".to_owned())].value)
     };
     let want = (2, 1.0);
     assert_eq!(count(&lead).await, want);
     assert_eq!(count(&lead).await, want);
     lead.die().await;
     let lead = stage.open().await;
-    assert!((lead.scheduler.metrics()["late"] - 1.0).abs() < f64::EPSILON, "it is not forgotten");
+    let kept = lead.scheduler.metrics()[&(job_id.clone(), "late".to_owned())];
+    assert_eq!(kept, figure, "it is not forgotten");
     assert_eq!(count(&lead).await, want, "the next leader takes the same action again");
 }
 

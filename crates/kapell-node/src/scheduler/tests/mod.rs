@@ -10,6 +10,7 @@ mod life;
 mod logs;
 mod outbox;
 mod overlap;
+mod seen;
 mod small;
 mod stage;
 mod stats;

@@ -13,6 +13,7 @@ fn update(kind: UpdateKind, state: RunState, at: i64) -> Box<RunUpdate> {
         kind,
         attempt: 0,
         place: String::new(),
+        log_host: String::new(),
         at: Timestamp(at),
         state,
         previous_state: RunState::Pending,

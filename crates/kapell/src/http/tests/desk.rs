@@ -17,7 +17,7 @@ use kapell_core::job::{Definition, Job, JobDefinition};
 use kapell_core::run::{Run, RunId, RunState};
 use kapell_core::seams::{Clock as _, Timestamp};
 use kapell_core::seat::Epoch;
-use kapell_node::board::{Declined, EventId, Next, ReadOnly};
+use kapell_node::board::{Declined, EventId, Next, ReadOnly, Sights};
 use kapell_node::link::LinkError;
 use kapell_node::system::SystemClock;
 use tokio::sync::Notify;
@@ -44,6 +44,7 @@ pub(super) struct FakeDesk {
     pub(super) ahead_ms: AtomicI64,
     /// How its cells stand when it plans.
     pub(super) states: Mutex<Vec<CellState>>,
+    pub(super) sights: Arc<Sights>,
 }
 
 impl FakeDesk {
@@ -176,6 +177,10 @@ impl Desk for FakeDesk {
 
     fn look_at_all(&self, at: &mut dyn FnMut(&Records)) {
         at(&self.records.lock().unwrap());
+    }
+
+    fn sights(&self) -> Arc<Sights> {
+        Arc::clone(&self.sights)
     }
 
     fn cell(&self, cell_id: &CellId) -> Option<CellPresence> {

@@ -10,6 +10,7 @@ mod door;
 mod events;
 mod exec;
 mod forward;
+mod host_logs;
 mod job_access;
 mod job_pages;
 mod jobs;
@@ -32,9 +33,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kapell_core::run::RunId;
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::{Epoch, Owner, Record, Seat};
 use kapell_node::access::{ClusterKey, Ledger};
+use kapell_node::cell::ContainerLogs;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -61,6 +64,8 @@ struct Fake {
     board: Mutex<Option<Arc<FakeDesk>>>,
     ledger: Mutex<Option<Arc<Ledger>>>,
     scheduler: Mutex<Option<Arc<dyn Scheduler>>>,
+    /// Where logs of runs lie, by run and attempt.
+    run_logs: Mutex<Option<std::path::PathBuf>>,
 }
 
 impl Face for Fake {
@@ -92,6 +97,12 @@ impl Face for Fake {
         self.scheduler.lock().unwrap().clone()
     }
 
+    fn run_log(&self, run_id: &RunId, attempt: u32) -> Option<ContainerLogs> {
+        let dir = self.run_logs.lock().unwrap().clone()?;
+        let dir = dir.join(run_id.as_str()).join(attempt.to_string());
+        dir.exists().then(|| ContainerLogs { parts: vec![dir.join("main")], dir })
+    }
+
     fn ledger(&self) -> Option<Arc<Ledger>> {
         self.ledger.lock().unwrap().clone()
     }
@@ -109,6 +120,7 @@ impl Fake {
             board: Mutex::new(None),
             ledger: Mutex::new(None),
             scheduler: Mutex::new(None),
+            run_logs: Mutex::new(None),
         })
     }
 

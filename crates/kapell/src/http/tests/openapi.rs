@@ -96,11 +96,21 @@ fn schemas_name_the_fields_that_are_there() {
     };
     let (job_id, timezone) = (run.run_id.job_id(), "UTC".to_owned());
     let brief = serde_json::to_value(kapell_api::v1::RunBrief::of(&run)).unwrap();
-    let run = kapell_api::v1::RunView { run, job_id, timezone };
+    let doing = kapell_core::run::Doing { what: "w".to_owned(), since: Timestamp(1) };
+    let timer = kapell_api::v1::RunTimer { what: "retry".to_owned(), at: Timestamp(1) };
+    let live = kapell_api::v1::RunLive {
+        since: Timestamp(1),
+        doing: Some(doing),
+        heartbeats: Some(1),
+        timer: Some(timer),
+    };
+    let shown = serde_json::to_value(&live).unwrap();
+    let run = kapell_api::v1::RunView { run, job_id, timezone, live: Some(live) };
     let samples = [
         ("JobDefinition", serde_json::to_value(&view.definition).unwrap()),
         ("JobView", serde_json::to_value(view).unwrap()),
         ("RunView", serde_json::to_value(run).unwrap()),
+        ("RunLive", shown),
         ("RunBrief", brief),
         ("Explanation", serde_json::to_value(explained).unwrap()),
         ("Plan", serde_json::to_value(plan).unwrap()),
@@ -122,4 +132,17 @@ fn schemas_name_the_fields_that_are_there() {
             }
         }
     }
+}
+
+#[test]
+fn the_document_has_the_schema_of_every_constraint_and_action() {
+    let document = super::super::v1::document();
+    let schemas = &document["components"]["schemas"];
+    for (name, schema) in kapell_core::constraint::schemas() {
+        let (kind, name) = name.split_once('/').unwrap();
+        let title = format!("{}_{name}", if kind == "action" { "Action" } else { "Constraint" });
+        assert_eq!(schemas[&title], schema, "{title}");
+    }
+    let window = &schemas["JobConstraint"]["properties"]["time_window"]["properties"]["config"];
+    assert_eq!(window["$ref"], "#/components/schemas/Constraint_time_window");
 }

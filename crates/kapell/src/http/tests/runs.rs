@@ -1,11 +1,13 @@
 use std::path::PathBuf;
 
+use async_trait::async_trait;
 use kapell_api::v1::{SchedulerStats, WebhookDelivery};
-use kapell_core::board::Request;
+use kapell_core::board::{JobId, Request};
 use kapell_core::job::JobRequest;
 use kapell_core::log::{Frame, Stream};
-use kapell_core::run::{Entry, Noted, RunId, RunState, StopKind, Trigger};
+use kapell_core::run::{Doing, Entry, Noted, RunId, RunState, Sight, StopKind, Timer, Trigger};
 use kapell_node::cell::ContainerLogs;
+use kapell_node::scheduler::RunView;
 
 use super::desk::run;
 use super::*;
@@ -17,6 +19,7 @@ const JOB: &str =
 #[derive(Debug)]
 struct FakeScheduler {
     dir: PathBuf,
+    live: Mutex<Option<RunView>>,
 }
 
 impl FakeScheduler {
@@ -33,14 +36,23 @@ impl FakeScheduler {
     }
 }
 
+#[async_trait]
 impl Scheduler for FakeScheduler {
     fn log(&self, run_id: &RunId, attempt: u32) -> Option<ContainerLogs> {
         let dir = self.dir(run_id, attempt);
         dir.exists().then(|| ContainerLogs { parts: vec![dir.join("main")], dir })
     }
 
+    async fn live(&self, _run_id: &RunId) -> Option<RunView> {
+        self.live.lock().unwrap().clone()
+    }
+
     fn stats(&self) -> SchedulerStats {
         SchedulerStats { active: [("Running".to_owned(), 2)].into(), ..SchedulerStats::default() }
+    }
+
+    fn metrics(&self, _job_id: &JobId) -> Vec<(String, f64)> {
+        vec![("late_reports".to_owned(), 3.0)]
     }
 
     fn deliveries(&self) -> Vec<WebhookDelivery> {
@@ -63,7 +75,7 @@ impl Scheduler for FakeScheduler {
 
 fn scheduler(host: &Host) -> (tempfile::TempDir, Arc<FakeScheduler>) {
     let dir = tempfile::tempdir().unwrap();
-    let scheduler = Arc::new(FakeScheduler { dir: dir.path().to_owned() });
+    let scheduler = Arc::new(FakeScheduler { dir: dir.path().to_owned(), live: Mutex::default() });
     *host.face.scheduler.lock().unwrap() = Some(Arc::clone(&scheduler) as Arc<dyn Scheduler>);
     (dir, scheduler)
 }
@@ -100,6 +112,95 @@ async fn runs_are_filtered_and_the_latest_comes_first() {
     for query in ["state=Done", "active=maybe", "limit=0", "limit=10001", "before=x", "x=1"] {
         assert_eq!(host.get(&format!("/v1/runs?{query}")).await.status, 400, "{query}");
     }
+}
+
+/// A run that takes actions: stored as one that waits for its time.
+fn acting(desk: &FakeDesk, id: &str, state: RunState) {
+    let run = run(id, RunState::PreRun, 100_000);
+    let sight = Sight {
+        state,
+        previous_state: RunState::ConditionRunning,
+        attempt: 0,
+        since: Timestamp(101_000),
+        why: "taking actions".to_owned(),
+        doing: Some(Doing { what: "action `delay` of `a`".to_owned(), since: Timestamp(102_000) }),
+    };
+    desk.sights.put(&run.run_id, sight);
+    desk.run(run);
+}
+
+#[tokio::test]
+async fn a_run_is_seen_as_it_stands_in_lists_alone_explained_and_beside_its_job() {
+    let (host, desk) = Host::with_board().await;
+    desk.job(JOB);
+    desk.run(run("j:50", RunState::PreRun, 50_000));
+    acting(&desk, "j:100", RunState::ActionRunning);
+    let ids = async |query: &str| {
+        let list = host.get(&format!("/v1/runs?{query}")).await.json();
+        let ids = list.as_array().unwrap().iter().map(|it| it["run_id"].as_str().unwrap());
+        ids.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(ids("state=actionrunning").await, "j:100");
+    assert_eq!(ids("state=ActionRunning&job=j").await, "j:100");
+    assert_eq!(ids("state=PreRun").await, "j:50");
+    assert_eq!(ids("active=true").await, "j:100 j:50");
+    let list = host.get("/v1/runs?limit=1").await.json();
+    let reason = "taking actions: action `delay` of `a`";
+    assert_eq!((&list[0]["state"], &list[0]["reason"]), (&"ActionRunning".into(), &reason.into()));
+    assert_eq!(list[0]["live"]["doing"]["since"], 102_000);
+    let one = host.get("/v1/runs/j:100").await.json();
+    assert_eq!((&one["state"], &one["live"]["since"]), (&"ActionRunning".into(), &101_000.into()));
+    let job = host.get("/v1/jobs/j").await.json();
+    assert_eq!(job["last_run"]["state"], "ActionRunning", "{job}");
+    assert_eq!(job["active_runs"], 2);
+    let why = host.get("/v1/explain/job/j").await.json();
+    let facts = why["facts"].as_array().unwrap();
+    let told = format!("run `j:100` has actions taken: {reason}");
+    assert!(facts.iter().any(|fact| fact.as_str().unwrap().ends_with(&told)), "{why}");
+}
+
+#[tokio::test]
+async fn what_its_leader_knows_of_a_run_is_told_with_its_timeline() {
+    let (host, desk) = Host::with_board().await;
+    let (_dir, scheduler) = scheduler(&host);
+    desk.job(JOB);
+    acting(&desk, "j:100", RunState::ActionRunning);
+    let noted = Noted::State { to: RunState::Pending, why: "its time has come".to_owned() };
+    *scheduler.live.lock().unwrap() = Some(RunView {
+        run_id: RunId::parse("j:100").unwrap(),
+        state: RunState::ActionRunning,
+        previous_state: RunState::ActionPending,
+        attempt: 0,
+        scheduled_at: Timestamp(100_000),
+        due_at: Timestamp(100_000),
+        since: Timestamp(101_000),
+        started_at: None,
+        heartbeats: 4,
+        timer: Some((Timer::Deadline, Timestamp(200_000))),
+        noted: vec![Entry { at: Timestamp(100_500), attempt: 0, noted }],
+    });
+    let one = host.get("/v1/runs/j:100").await.json();
+    assert_eq!(one["timeline"][0]["why"], "its time has come", "{one}");
+    let live = &one["live"];
+    assert_eq!(
+        (&live["heartbeats"], &live["timer"]["what"]),
+        (&4.into(), &"starting_deadline".into())
+    );
+    let why = host.get("/v1/explain/run/j:100").await.json();
+    let facts = why["facts"].to_string();
+    assert!(why["summary"].as_str().unwrap().contains("has actions taken"), "{why}");
+    for part in [
+        "Pending: its time has come",
+        "now: ActionRunning for",
+        "action `delay` of `a`, for",
+        "next: starting_deadline at",
+        "signs of life so far: 4",
+    ] {
+        assert!(facts.contains(part), "{part}: {why}");
+    }
+    desk.run(run("j:100", RunState::Completed, 100_000));
+    let ended = host.get("/v1/runs/j:100").await.json();
+    assert_eq!((&ended["state"], ended.get("live")), (&"Completed".into(), None));
 }
 
 #[tokio::test]
@@ -223,4 +324,37 @@ async fn the_scheduler_tells_its_figures_and_its_messages_once_it_has_begun() {
     let deliveries = host.get("/v1/webhooks/deliveries").await.json();
     assert_eq!(deliveries[0]["webhook_id"], "msg-j");
     assert_eq!(deliveries.as_array().unwrap().len(), 2);
+    for (query, want) in
+        [("job=j", "msg-j"), ("run=gone:1", "msg-gone"), ("job=gone&run=gone:1", "msg-gone")]
+    {
+        let found = host.get(&format!("/v1/webhooks/deliveries?{query}")).await.json();
+        assert_eq!(found.as_array().unwrap().len(), 1, "{query}");
+        assert_eq!(found[0]["webhook_id"], want, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn pages_show_how_a_run_stands_its_log_its_messages_and_the_figures_of_its_job() {
+    let (host, desk) = Host::with_board().await;
+    let _kept = scheduler(&host);
+    desk.job(JOB);
+    acting(&desk, "j:1", RunState::ActionRunning);
+    let page = host.get("/run/j:1").await.body;
+    for part in [
+        "ActionRunning</span>",
+        "Now: action <code>delay</code> of <code>a</code>",
+        "onMet webhook of time_window",
+        "data-source=\"/v1/runs/j:1/logs\"",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let fragment = host.get("/fragments/run/j:1").await.body;
+    assert!(!fragment.contains("data-source"), "what is fetched anew has no log in it");
+    let page = host.get("/job/j").await.body;
+    for part in ["<dt>late_reports</dt><dd>3</dd>", "Messages", "https://hooks.example:443"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    desk.run(run("j:7", RunState::Completed, 7_000));
+    let page = host.get("/run/j:7").await.body;
+    assert!(!page.contains("data-source"), "it ended without having written anything: {page}");
 }

@@ -1,45 +1,60 @@
 //! Jobs and runs as people and programs see them.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use kapell_api::v1::{JobView, RunBrief, RunView};
+use kapell_api::v1::{JobView, RunBrief, RunLive, RunTimer, RunView};
 use kapell_core::board::{Domain, JobId, Records};
 use kapell_core::job::explain::{JobFacts, next_run};
 use kapell_core::job::{Job, JobDefinition};
-use kapell_core::run::{Run, RunId, RunState};
+use kapell_core::run::sight::add_noted;
+use kapell_core::run::{Run, RunId, RunState, Sight, Timer};
 use kapell_core::schedule::{Moments as _, Schedule};
 use kapell_core::seams::Timestamp;
+use kapell_node::board::Sights;
 
 use super::super::desk::{Desk, look};
+use super::super::scheduler::Scheduler;
+
+/// Of the runs that wait for their time so many are looked at, to say when the next one is.
+const WAITING: usize = 64;
 
 /// What the board has of a job, taken from it at once; the rest is worked out when nobody waits for the board.
 struct Found {
     job: Job,
     definition: Arc<JobDefinition>,
     stands: Timestamp,
-    active: Vec<Run>,
+    /// Those that wait for their time.
+    waiting: Vec<Run>,
+    active: usize,
     last: Option<RunBrief>,
 }
 
 impl Found {
-    fn of(records: &Records, job_id: &JobId) -> Option<Self> {
+    fn of(records: &Records, sights: &Sights, job_id: &JobId, now: Timestamp) -> Option<Self> {
         let (job, definition) = records.job(job_id)?;
-        let begun = |run: &&Run| run.state != RunState::PreRun;
+        let begun = |run: &&Run| sights.state_of(run) != RunState::PreRun;
+        let waits = |run: &&Run| run.state == RunState::PreRun && run.due_at >= now;
+        let last = records.runs_of(job_id).filter(begun).max_by_key(|run| run.due_at);
         Some(Self {
             job: job.clone(),
             definition: Arc::clone(definition),
             stands: records.stands(job),
-            active: records.active_runs_of(job_id).cloned().collect(),
-            last: records
-                .runs_of(job_id)
-                .filter(begun)
-                .max_by_key(|run| run.due_at)
-                .map(RunBrief::of),
+            waiting: records.active_runs_of(job_id).filter(waits).take(WAITING).cloned().collect(),
+            active: records.active_runs_of(job_id).count(),
+            last: last.map(|run| {
+                let mut brief = RunBrief::of(run);
+                if let Some(sight) = sights.get(&run.run_id).filter(|it| it.is_ahead_of(run)) {
+                    (brief.state, brief.reason) = (sight.state, sight.reason());
+                }
+                brief
+            }),
         })
     }
 
     fn view(self, now: Timestamp) -> JobView {
-        let runs: Vec<&Run> = self.active.iter().collect();
+        let runs: Vec<&Run> = self.waiting.iter().collect();
         let facts = JobFacts {
             job: &self.job,
             definition: &self.definition,
@@ -52,7 +67,7 @@ impl Found {
         });
         JobView {
             next_at,
-            active_runs: u32::try_from(self.active.len()).unwrap_or(u32::MAX),
+            active_runs: u32::try_from(self.active).unwrap_or(u32::MAX),
             last_run: self.last,
             definition: (*self.definition).clone(),
             job: self.job,
@@ -62,7 +77,9 @@ impl Found {
 
 /// A job as it stands.
 pub(crate) fn job(desk: &dyn Desk, job_id: &JobId, now: Timestamp) -> Option<JobView> {
-    let found = look(desk, job_id.as_str(), |records| Found::of(records, job_id)).flatten();
+    let sights = desk.sights();
+    let of = |records: &Records| Found::of(records, &sights, job_id, now);
+    let found = look(desk, job_id.as_str(), of).flatten();
     found.map(|found| found.view(now))
 }
 
@@ -89,12 +106,47 @@ pub(crate) fn run_view(records: &Records, run: &Run) -> RunView {
     let definition = records.definition(&job_id, run.revision);
     let definition = definition.or_else(|| records.job(&job_id).map(|(_, definition)| definition));
     let timezone = definition.map_or_else(|| "UTC".to_owned(), |it| it.timezone.clone());
-    RunView { run: run.clone(), job_id, timezone }
+    RunView { run: run.clone(), job_id, timezone, live: None }
 }
 
 pub(crate) fn run(desk: &dyn Desk, run_id: &RunId) -> Option<RunView> {
+    // Before its record: what is stored between the two is in the record.
+    let sight = desk.sights().get(run_id);
     let of = |records: &Records| records.runs.get(run_id).map(|run| run_view(records, run));
-    look(desk, run_id.job(), of).flatten()
+    let mut view = look(desk, run_id.job(), of).flatten()?;
+    if let Some(sight) = sight.filter(|sight| sight.put_over(&mut view.run)) {
+        let Sight { since, doing, .. } = sight;
+        view.live = Some(RunLive { since, doing, heartbeats: None, timer: None });
+    }
+    Some(view)
+}
+
+/// A run with all that is known of it: the scheduler is asked, if it is under way.
+pub(crate) async fn whole_run(
+    desk: &dyn Desk,
+    scheduler: Option<&dyn Scheduler>,
+    run_id: &RunId,
+) -> Option<RunView> {
+    let is_over = look(desk, run_id.job(), |records| {
+        records.runs.get(run_id).is_none_or(|run| run.state.is_final())
+    });
+    let told = match scheduler {
+        Some(scheduler) if is_over == Some(false) => scheduler.live(run_id).await,
+        Some(_) | None => None,
+    };
+    let mut view = run(desk, run_id)?;
+    if let Some(told) = told.filter(|_| !view.run.state.is_final()) {
+        add_noted(&mut view.run, told.noted);
+        let doing = view.live.and_then(|live| live.doing);
+        let timer = |(timer, at): (Timer, _)| RunTimer { what: timer.name().to_owned(), at };
+        view.live = Some(RunLive {
+            since: told.since,
+            doing,
+            heartbeats: Some(told.heartbeats),
+            timer: told.timer.map(timer),
+        });
+    }
+    Some(view)
 }
 
 /// Which runs are asked for.
@@ -111,9 +163,9 @@ pub(crate) struct RunsWanted {
 }
 
 impl RunsWanted {
-    fn takes(&self, run: &Run) -> bool {
+    fn takes(&self, run: &Run, sights: &Sights) -> bool {
         self.job.as_ref().is_none_or(|job| run.run_id.job() == job.as_str())
-            && self.state.is_none_or(|state| run.state == state)
+            && self.state.is_none_or(|state| sights.state_of(run) == state)
             && self.active.is_none_or(|active| run.state.is_final() != active)
             && self.domain.as_ref().is_none_or(|domain| run.domain == *domain)
             && self.before.is_none_or(|before| run.due_at < before)
@@ -121,12 +173,13 @@ impl RunsWanted {
 
     /// The fewest that an index knows to hold all that is asked for.
     fn among<'a>(&'a self, records: &'a Records) -> Box<dyn Iterator<Item = &'a Run> + 'a> {
-        match (&self.job, self.active, &self.domain) {
-            (Some(job), Some(true), _) => Box::new(records.active_runs_of(job)),
-            (Some(job), _, _) => Box::new(records.runs_of(job)),
-            (None, Some(true), _) => Box::new(records.active_runs()),
-            (None, _, Some(domain)) => Box::new(records.runs_in(domain)),
-            (None, _, None) => Box::new(records.runs.values().map(AsRef::as_ref)),
+        let active = self.active == Some(true) || self.state.is_some_and(|it| !it.is_final());
+        match (&self.job, active, &self.domain) {
+            (Some(job), true, _) => Box::new(records.active_runs_of(job)),
+            (Some(job), false, _) => Box::new(records.runs_of(job)),
+            (None, true, _) => Box::new(records.active_runs()),
+            (None, false, Some(domain)) => Box::new(records.runs_in(domain)),
+            (None, false, None) => Box::new(records.runs.values().map(AsRef::as_ref)),
         }
     }
 }
@@ -137,16 +190,30 @@ pub(crate) fn runs(
     wanted: &RunsWanted,
     seen: impl Fn(&Domain) -> bool,
 ) -> Vec<RunView> {
-    let mut found: Vec<(Timestamp, RunId)> = Vec::new();
+    let sights = desk.sights();
+    // The earliest of those that are kept is on top: of very many, no more than are wanted are kept.
+    let mut found: BinaryHeap<Reverse<(Timestamp, RunId)>> = BinaryHeap::new();
     let mut gather = |records: &Records| {
-        let fits = wanted.among(records).filter(|run| wanted.takes(run) && seen(&run.domain));
-        found.extend(fits.map(|run| (run.due_at, run.run_id.clone())));
+        for run in wanted.among(records) {
+            let full = found.len() >= wanted.limit;
+            let earlier = |Reverse((at, id)): &Reverse<(Timestamp, RunId)>| {
+                (*at, id) < (run.due_at, &run.run_id)
+            };
+            if full && !found.peek().is_some_and(earlier) {
+                continue;
+            }
+            if wanted.takes(run, &sights) && seen(&run.domain) {
+                found.push(Reverse((run.due_at, run.run_id.clone())));
+                if full {
+                    found.pop();
+                }
+            }
+        }
     };
     match &wanted.job {
         Some(job) => desk.look(job.as_str(), &mut gather),
         None => desk.look_at_all(&mut gather),
     }
-    found.sort_unstable_by(|one, other| other.cmp(one));
-    found.truncate(wanted.limit);
-    found.iter().filter_map(|(_, run_id)| run(desk, run_id)).collect()
+    let found = found.into_sorted_vec();
+    found.iter().filter_map(|Reverse((_, run_id))| run(desk, run_id)).collect()
 }

@@ -16,7 +16,7 @@ use super::super::body::{Body, Gone, Pipe};
 use super::super::desk::Desk;
 use super::super::query::{Query, bad};
 use super::call::Call;
-use super::upstream::{Opened, Upstream};
+use super::upstream::{Opened, Peer, Upstream};
 pub(super) use format::Formatter;
 pub(super) use source::LogSource;
 
@@ -58,7 +58,7 @@ pub(super) async fn relay(
     let mut open = None;
     let mut trouble = None;
     for cell in cells.by_ref() {
-        match upstream.open(&cell, &source.path(&query)).await {
+        match upstream.open(Peer::Cell(&cell), &source.path(&query)).await {
             Ok(Some(opened)) => {
                 open = Some((cell, opened));
                 break;
@@ -134,7 +134,8 @@ impl Relay {
             let Some(cell) = rest.next() else { return Ok(()) };
             format.restart();
             // A cell that does not answer has told what it had when it was asked first.
-            let opened = self.upstream.open(&cell, &self.source.path(&self.query)).await;
+            let opened =
+                self.upstream.open(Peer::Cell(&cell), &self.source.path(&self.query)).await;
             open = opened.ok().flatten().map(|opened| (cell, opened));
         }
     }
@@ -177,7 +178,7 @@ impl Relay {
     async fn reopen(&self) -> Open {
         let path = self.source.path(&LogQuery { tail: None, ..self.query });
         for cell in self.source.current_cells(&*self.desk) {
-            if let Ok(Some(opened)) = self.upstream.open(&cell, &path).await {
+            if let Ok(Some(opened)) = self.upstream.open(Peer::Cell(&cell), &path).await {
                 return Some((cell, opened));
             }
         }
@@ -185,7 +186,7 @@ impl Relay {
     }
 }
 
-async fn pass(
+pub(super) async fn pass(
     pipe: &Pipe,
     format: &mut Formatter,
     bytes: Result<bytes::Bytes, String>,

@@ -17,6 +17,7 @@ mod logs;
 mod openapi;
 mod plan;
 mod refusal;
+mod run_logs;
 mod runs;
 mod secrets;
 mod table;
@@ -50,11 +51,11 @@ pub(crate) use explain::{Subject, explain};
 use forms::{FORMS, Form};
 pub(crate) use jobs::coming;
 pub(crate) use jobs_explain::explain_job;
-pub(crate) use jobs_look::{RunsWanted, job, jobs as list_jobs, run, runs as list_runs};
+pub(crate) use jobs_look::{RunsWanted, job, jobs as list_jobs, runs as list_runs, whole_run};
 use logs::LogSource;
 pub(crate) use runs::state_named;
 use table::{Op, ROUTES};
-use upstream::Upstream;
+pub(super) use upstream::{Peer, Upstream};
 
 /// A request and its route.
 struct Found {
@@ -246,12 +247,13 @@ impl Api {
             Op::BackfillJob => jobs::backfill(call, &*self.ids).await,
             Op::NextOfJob => jobs::next(&call),
             Op::ExplainJob => jobs_explain::job(&call),
-            Op::ExplainRun => jobs_explain::run(&call),
+            Op::ExplainRun => jobs_explain::run(&call).await,
             Op::ListRuns => runs::list(&call),
-            Op::GetRun => runs::one(&call),
+            Op::GetRun => runs::one(&call).await,
             Op::CancelRun => runs::cancel(call).await,
             Op::RetryRun => runs::retry(call, &*self.ids).await,
-            Op::LogsOfRun => runs::logs(&call, &self.upstream).await,
+            Op::LogsOfRun => run_logs::logs(&call, &self.upstream).await,
+            Op::KnownRuns => runs::known(&call),
             Op::SchedulerStats => runs::stats(&call),
             Op::ListDeliveries => runs::deliveries(&call),
             Op::OpenApi => Ok(answer::value(StatusCode::OK, &openapi::document())),
@@ -273,7 +275,8 @@ impl Api {
         }
         may(who, Kind::Pages, About::Anything)?;
         let desk = face.board().ok_or_else(starting)?;
-        let page = wanted.render(&*desk, desk.now()).await;
+        let scheduler = face.scheduler();
+        let page = wanted.render(&*desk, scheduler.as_deref(), desk.now()).await;
         page.map(|page| session::html(StatusCode::OK, page)).ok_or_else(|| not_found(path))
     }
 }

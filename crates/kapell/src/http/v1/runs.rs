@@ -3,27 +3,21 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use kapell_api::v1::{CancelWanted, LogQuery, RunView, WebhookDelivery};
-use kapell_core::board::TaskGuid;
-use kapell_core::job::{JobRequest, NewRun, Payload};
-use kapell_core::run::{RunId, RunState, StopKind, Trigger, task_guid};
+use kapell_api::v1::{CancelWanted, RunView, WebhookDelivery};
+use kapell_core::job::{JobRequest, NewRun};
+use kapell_core::run::{RunId, RunState, StopKind, Trigger};
 use kapell_core::seams::{Ids, Timestamp};
-use kapell_node::cell::ContainerLogs;
-use tokio::task::spawn_blocking;
 
 use super::super::answer::{self, Answer, Problem};
-use super::super::body::Body;
-use super::super::cell::{Files, Reading};
-use super::super::desk::{Desk, look};
+use super::super::desk::Desk;
+use super::super::known;
 use super::super::query::bad;
 use super::super::scheduler::Scheduler;
 use super::call::{Asked, Call, domain_of_job, intend_job, run_seen};
-use super::jobs::{ask, definition, made, name};
+use super::jobs::{ask, made, name};
 use super::jobs_look::{self, RunsWanted};
 use super::lists::{items, seen};
-use super::logs::{Formatter, LogSource, query};
 use super::refusal::{missing, refused};
-use super::upstream::Upstream;
 
 type Answered = Result<Answer, Box<Problem>>;
 
@@ -65,12 +59,14 @@ fn state(text: &str) -> Result<RunState, Box<Problem>> {
     })
 }
 
-pub(super) fn one(call: &Call) -> Answered {
+pub(super) async fn one(call: &Call) -> Answered {
     let run_id = call.run_seen()?;
-    shown(&*call.desk, &run_id)
+    let found = jobs_look::whole_run(&*call.desk, call.scheduler.as_deref(), &run_id).await;
+    let view = found.ok_or_else(|| missing("run", run_id.as_str()))?;
+    Ok(answer::value(StatusCode::OK, &view))
 }
 
-fn view(desk: &dyn Desk, run_id: &RunId) -> Result<RunView, Box<Problem>> {
+pub(super) fn view(desk: &dyn Desk, run_id: &RunId) -> Result<RunView, Box<Problem>> {
     jobs_look::run(desk, run_id).ok_or_else(|| missing("run", run_id.as_str()))
 }
 
@@ -134,97 +130,16 @@ pub(super) async fn retry_with(
     Ok(run_id)
 }
 
-/// What an attempt wrote: as this host keeps it or, while it is a task on a cell, as that cell has it.
-pub(super) async fn logs(call: &Call, upstream: &Arc<Upstream>) -> Answered {
-    let run_id = call.run_seen()?;
-    let run = view(&*call.desk, &run_id)?.run;
-    let attempt: u32 = call.query.number("attempt")?.unwrap_or(run.attempt);
-    if attempt > run.attempt {
-        let text = format!("{run_id}, attempt {attempt}");
-        return Err(missing("log of run", &text));
-    }
-    let wanted = query(&call.query)?;
-    let kept = kept(call.scheduler.clone(), &run_id, attempt).await;
-    let is_there = kept.as_ref().is_some_and(|(_, logs)| logs.is_some());
-    if !is_there && is_task(&*call.desk, &run_id) {
-        let guid: TaskGuid = task_guid(&run_id, attempt);
-        return super::logs::relay(call, LogSource::Task(guid), upstream).await;
-    }
-    let Some((scheduler, _)) = kept.filter(|_| is_there || wanted.follow) else {
-        return Err(missing("log of run", &format!("{run_id}, attempt {attempt}")));
-    };
-    let place = wanted.follow.then(|| upstream.tools.stream()).transpose()?;
-    let desk = Arc::clone(&call.desk);
-    let log = RunLog { desk, scheduler, run_id, attempt };
-    Ok(send(log, wanted, place))
-}
-
-fn send(log: RunLog, wanted: LogQuery, place: Option<tokio::sync::OwnedSemaphorePermit>) -> Answer {
-    let LogQuery { follow, tail, format } = wanted;
-    let mut format = Formatter::new(format);
-    let kind = hyper::header::HeaderValue::from_static(format.content_type());
-    let reading = Reading::of(Arc::new(log), format.beats());
-    let body = Body::fed(move |pipe| async move {
-        if pipe.send(format.begin()).await.is_err() {
-            return;
-        }
-        let end = format.end();
-        if reading.tell(&pipe, follow, tail, |bytes| format.take(&bytes)).await {
-            let _read = pipe.send(end).await;
-        }
-        drop(place);
+/// Which of these runs there are, as far as whoever asks may know.
+pub(super) fn known(call: &Call) -> Answered {
+    let asked = call.query.get("run_ids").unwrap_or_default();
+    let run_ids = asked.split(',').map(|text| {
+        RunId::parse(text).ok_or_else(|| bad(&format!("`{text}` is no id of a run"), "run_ids"))
     });
-    answer::stream(kind, body)
-}
-
-/// What this host keeps of an attempt.
-async fn kept(
-    scheduler: Option<Arc<dyn Scheduler>>,
-    run_id: &RunId,
-    attempt: u32,
-) -> Option<(Arc<dyn Scheduler>, Option<ContainerLogs>)> {
-    let scheduler = scheduler?;
-    let run_id = run_id.clone();
-    let look = move || {
-        let logs = scheduler.log(&run_id, attempt);
-        (scheduler, logs)
-    };
-    spawn_blocking(look).await.ok()
-}
-
-fn is_task(desk: &dyn Desk, run_id: &RunId) -> bool {
-    let definition = definition(desk, &run_id.job_id());
-    definition.is_ok_and(|it| matches!(it.payload(), Some(Payload::Task(_))))
-}
-
-/// The log of an attempt in the files of this host.
-struct RunLog {
-    desk: Arc<dyn Desk>,
-    scheduler: Arc<dyn Scheduler>,
-    run_id: RunId,
-    attempt: u32,
-}
-
-impl Files for RunLog {
-    /// While its attempt is the last one and the run has not ended or waits for another.
-    fn is_live(&self) -> bool {
-        look(&*self.desk, self.run_id.job(), |records| {
-            records.runs.get(&self.run_id).is_some_and(|run| {
-                run.attempt == self.attempt
-                    && !run.state.is_final()
-                    && run.state != RunState::Retrying
-            })
-        })
-        .unwrap_or(false)
-    }
-
-    fn logs(&self) -> Vec<ContainerLogs> {
-        self.scheduler.log(&self.run_id, self.attempt).into_iter().collect()
-    }
-
-    fn ends(&self) -> bool {
-        true
-    }
+    let run_ids: Vec<RunId> = run_ids.collect::<Result<_, _>>()?;
+    let mut found = known::of_board(&*call.desk, &run_ids);
+    found.retain(|it| run_seen(&call.who, &*call.desk, it.run_id.as_str()).is_ok());
+    Ok(answer::value(StatusCode::OK, &found))
 }
 
 pub(super) fn stats(call: &Call) -> Answered {
@@ -235,6 +150,11 @@ pub(super) fn deliveries(call: &Call) -> Answered {
     let seen = seen(call);
     let mut found: Vec<WebhookDelivery> = scheduler(call)?.deliveries();
     // Of a job that is gone only who has all domains still hears.
+    let (job, run) = (call.query.get("job"), call.query.get("run"));
+    found.retain(|it| {
+        job.is_none_or(|job| it.job_id.as_str() == job)
+            && run.is_none_or(|run| it.run_id.as_str() == run)
+    });
     found.retain(|it| match domain_of_job(&*call.desk, &it.job_id) {
         Some(domain) => call.sees(&domain),
         None => call.who.domains.is_all(),

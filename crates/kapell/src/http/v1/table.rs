@@ -64,6 +64,7 @@ pub(super) enum Op {
     CancelRun,
     RetryRun,
     LogsOfRun,
+    KnownRuns,
     SchedulerStats,
     ListDeliveries,
 }
@@ -115,6 +116,7 @@ impl Op {
             | Self::ListRuns
             | Self::GetRun
             | Self::LogsOfRun
+            | Self::KnownRuns
             | Self::ListDeliveries => Kind::Read,
             Self::SchedulerStats => Kind::Figures,
             Self::ListCells | Self::ExplainCell => Kind::ReadCells,
@@ -221,8 +223,9 @@ pub(super) const ROUTES: &[Route<Op>] = {
         taking(route(Post, "/v1/runs/{run_id}/cancel", Op::CancelRun, One("RunView"), "Ends a run, whatever it does"), "CancelWanted"),
         route(Post, "/v1/runs/{run_id}/retry", Op::RetryRun, New("RunView"), "Has an ended run done once more, as a new run"),
         with(route(Get, "/v1/runs/{run_id}/logs", Op::LogsOfRun, Log, "What an attempt of a run wrote; without `attempt`, its last"), &["attempt", "follow", "tail", "format"]),
+        with(route(Get, "/v1/hosts/known-runs", Op::KnownRuns, Many("KnownRun"), "For hosts that clear up: tells which of these runs, with commas between them, there are"), &["run_ids"]),
         route(Get, "/v1/scheduler/stats", Op::SchedulerStats, One("SchedulerStats"), "Tells what runs came to and took since this host leads"),
-        route(Get, "/v1/webhooks/deliveries", Op::ListDeliveries, Many("WebhookDelivery"), "Lists the messages that jobs sent, the newest first"),
+        with(route(Get, "/v1/webhooks/deliveries", Op::ListDeliveries, Many("WebhookDelivery"), "Lists the messages that jobs sent, the newest first"), &["job", "run"]),
         route(Get, "/v1/openapi.json", Op::OpenApi, Anything, "This API in OpenAPI 3.1"),
     ]
 };

@@ -1,4 +1,4 @@
-//! Logs and programs, where they are: at the cells.
+//! Logs and programs, where they are: at cells, and at the hosts that led.
 
 use std::sync::Arc;
 
@@ -26,16 +26,49 @@ use super::super::frames::PassedOn;
 use super::super::place::Place;
 use super::super::site::Tools;
 
-/// The way to the cells.
+/// Somebody who is asked.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) enum Peer<'a> {
+    Cell(&'a CellPresence),
+    /// Another host, by its address.
+    Host(&'a str),
+}
+
+impl Peer<'_> {
+    fn address(&self) -> &str {
+        match self {
+            Peer::Cell(cell) => &cell.url,
+            Peer::Host(address) => address,
+        }
+    }
+
+    fn silent(&self, why: &str) -> Box<Problem> {
+        match self {
+            Peer::Cell(cell) => {
+                let (id, url) = (&cell.cell_id, &cell.url);
+                let text = format!("cell `{id}` at {url} gives no answer: {why}");
+                let problem = Problem::new(StatusCode::BAD_GATEWAY, "cell_unreachable", text);
+                problem.details(json!({ "cell_id": id, "url": url }))
+            }
+            Peer::Host(address) => {
+                let text = format!("host {address} gives no answer: {why}");
+                let problem = Problem::new(StatusCode::BAD_GATEWAY, "host_unreachable", text);
+                problem.details(json!({ "address": address }))
+            }
+        }
+    }
+}
+
+/// The way to cells and to other hosts.
 #[derive(Debug)]
-pub(super) struct Upstream {
+pub(in super::super) struct Upstream {
     pub(super) tools: Tools,
     slots: Arc<Semaphore>,
 }
 
 /// Bytes that a cell sends, with the connection that they come over.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(in super::super) struct Opened {
     body: Incoming,
     _connection: JoinSet<()>,
     _slot: OwnedSemaphorePermit,
@@ -50,30 +83,58 @@ impl Opened {
                     Ok(data) => return Some(Ok(data)),
                     Err(_trailers) => {}
                 },
-                Err(error) => return Some(Err(format!("the cell broke off: {}", chain(&error)))),
+                Err(error) => {
+                    return Some(Err(format!("the other end broke off: {}", chain(&error))));
+                }
             }
         }
+    }
+
+    /// All of it, if it is not too long.
+    async fn whole(&mut self, most: usize) -> Result<Vec<u8>, String> {
+        let mut text = Vec::new();
+        while let Some(bytes) = self.next().await {
+            text.extend_from_slice(&bytes?);
+            if text.len() > most {
+                return Err("its answer is too long".to_owned());
+            }
+        }
+        Ok(text)
     }
 }
 
 impl Upstream {
-    pub(super) fn new(tools: Tools) -> Self {
+    pub(in super::super) fn new(tools: Tools) -> Self {
         let slots = Arc::new(Semaphore::new(tools.limits.forwards));
         Self { tools, slots }
     }
 
-    /// Asks a cell; none if it has nothing there.
+    /// Asks for something; none if there is nothing.
     pub(super) async fn open(
         &self,
-        cell: &CellPresence,
+        peer: Peer<'_>,
         path: &str,
     ) -> Result<Option<Opened>, Box<Problem>> {
-        let (status, opened) = self.ask(cell, Request::get(path), Empty::<Bytes>::new()).await?;
+        let (status, opened) = self.ask(peer, Request::get(path), Empty::<Bytes>::new()).await?;
         match status {
             StatusCode::OK => Ok(Some(opened)),
             StatusCode::NOT_FOUND => Ok(None),
-            status => Err(silent(cell, &format!("it answers {status}"))),
+            status => Err(peer.silent(&format!("it answers {status}"))),
         }
+    }
+
+    /// Asks for something, and waits for all of a short answer.
+    pub(in super::super) async fn fetch(
+        &self,
+        peer: Peer<'_>,
+        path: &str,
+        most: usize,
+    ) -> Result<Vec<u8>, Box<Problem>> {
+        let opened = self.open(peer, path).await?;
+        let mut opened = opened.ok_or_else(|| peer.silent("it does not know that question"))?;
+        let answer = timeout(self.tools.limits.stall, opened.whole(most)).await;
+        let late = || Err("it does not answer in time".to_owned());
+        answer.unwrap_or_else(|_| late()).map_err(|why| peer.silent(&why))
     }
 
     /// Has a cell run a program, and passes on what is sent for it.
@@ -83,8 +144,9 @@ impl Upstream {
         (path, epoch): (&str, Epoch),
         body: PassedOn,
     ) -> Result<Opened, Box<Problem>> {
-        let (status, mut opened) =
-            self.ask(cell, Request::post(path).header(EPOCH, epoch.0), body).await?;
+        let peer = Peer::Cell(cell);
+        let request = Request::post(path).header(EPOCH, epoch.0);
+        let (status, mut opened) = self.ask(peer, request, body).await?;
         if status == StatusCode::OK {
             return Ok(opened);
         }
@@ -97,13 +159,13 @@ impl Upstream {
         }
         match serde_json::from_slice::<kapell_api::v1::Problem>(&text) {
             Ok(problem) => Err(Problem::new(status, problem.code, problem.message).closing()),
-            Err(_) => Err(silent(cell, &format!("it answers {status}"))),
+            Err(_) => Err(peer.silent(&format!("it answers {status}"))),
         }
     }
 
     async fn ask<B>(
         &self,
-        cell: &CellPresence,
+        peer: Peer<'_>,
         request: request::Builder,
         body: B,
     ) -> Result<(StatusCode, Opened), Box<Problem>>
@@ -114,13 +176,19 @@ impl Upstream {
             let text = "too many logs are being read, or programs run";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).passing());
         };
-        let failed = |why: String| silent(cell, &why);
-        let place = Place::parse(&cell.url).ok_or_else(|| failed("its address is none".into()))?;
+        let failed = |why: String| peer.silent(&why);
+        let place = Place::parse(peer.address());
+        let place = place.ok_or_else(|| failed("its address is none".into()))?;
         let target = Target::of(place).map_err(|why| failed(why.into()))?;
         let limits = &self.tools.limits;
         let late = || failed("it does not answer in time".into());
-        let reach = self.tools.to_cell(&cell.cell_id, target.is_secure());
-        let (trust, with_token) = reach.map_err(|error| failed(chain(&error)))?;
+        let (trust, with_token) = match peer {
+            Peer::Cell(cell) => {
+                let reach = self.tools.to_cell(&cell.cell_id, target.is_secure());
+                reach.map_err(|error| failed(chain(&error)))?
+            }
+            Peer::Host(_) => (self.tools.trust.clone(), true),
+        };
         let io = timeout(limits.connect, dial(trust.as_ref(), &target))
             .await
             .map_err(|_| late())?
@@ -145,10 +213,4 @@ impl Upstream {
         let (head, body) = answer.into_parts();
         Ok((head.status, Opened { body, _connection: connection, _slot: slot }))
     }
-}
-
-fn silent(cell: &CellPresence, why: &str) -> Box<Problem> {
-    let text = format!("cell `{}` at {} gives no answer: {why}", cell.cell_id, cell.url);
-    let problem = Problem::new(StatusCode::BAD_GATEWAY, "cell_unreachable", text);
-    problem.details(json!({ "cell_id": cell.cell_id, "url": cell.url }))
 }

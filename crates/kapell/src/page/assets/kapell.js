@@ -102,6 +102,9 @@ function watchLog(box) {
   const classes = { stdout: "stdout", stderr: "stderr", kapell: "note" };
   // Colours of terminals, and what turns text around.
   const odd = /\x1b\[[0-9;?]*[ -/]*[@-~]|\r/g, turns = /[\u202a-\u202e\u2066-\u2069]/g;
+  // On the page of a run, the state of the page is told by the rest of it.
+  const alone = !document.body.dataset.fragment;
+  const attempt = () => { const it = document.getElementById("attempt"); return it ? it.dataset.attempt : null; };
   let lines = {}, stream = null, fresh = false, waiting = [];
 
   function line(name, at) {
@@ -139,20 +142,27 @@ function watchLog(box) {
     while (box.childElementCount > MOST_LINES) box.firstElementChild.remove();
     // Where lines went away above, the browser itself keeps what is read in its place.
     if (scroll.checked) bottom(); else if (anew) box.scrollTop = top;
-    live();
+    if (alone) live();
   }
 
   function connect() {
     stream = new EventSource(box.dataset.source + "?format=events&follow=true&tail=1000");
     // What is shown stays until there is something instead.
-    stream.onopen = () => { fresh = true; waiting = []; live(); };
+    const of = attempt();
+    stream.onopen = () => { fresh = true; waiting = []; if (alone) live(); };
     stream.onmessage = (event) => {
       if (waiting.push(JSON.parse(event.data)) === 1) setTimeout(flush, 30);
     };
-    stream.addEventListener("end", () => { stream.close(); flush(); say("Ended", ""); });
+    stream.addEventListener("end", () => {
+      stream.close();
+      flush();
+      if (alone) { say("Ended", ""); return; }
+      // Another attempt may follow.
+      const next = setInterval(() => { if (attempt() !== of) { clearInterval(next); connect(); } }, 500);
+    });
     stream.onerror = () => {
       stream.close();
-      lost();
+      if (alone) lost();
       setTimeout(connect, AGAIN_MS);
     };
   }

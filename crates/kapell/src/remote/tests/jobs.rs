@@ -58,7 +58,7 @@ fn ran(id: &str, state: RunState) -> RunView {
     run.completed_at = state.is_final().then_some(Timestamp(NOW.0 - HOUR + 5_000));
     let at = Timestamp(NOW.0 - HOUR);
     (run.scheduled_at, run.due_at, run.created_at) = (at, at, at);
-    RunView { job_id: run.run_id.job_id(), run, timezone: "Europe/Berlin".to_owned() }
+    RunView { job_id: run.run_id.job_id(), run, timezone: "Europe/Berlin".to_owned(), live: None }
 }
 
 fn shown(text: Text) -> String {

@@ -33,6 +33,7 @@ pub(crate) mod moves;
 mod once;
 mod overload;
 mod page;
+mod page_jobs;
 mod programs;
 mod safety;
 mod secrets;

@@ -12,14 +12,18 @@ const SERVES: &str = "while :; do echo \"$(date +%T) GET /cart 200 in 12 ms\"; s
 const HOSTILE: &str = "<img src=x onerror=alert(1)>";
 
 fn with_browser(name: &str, test: impl FnOnce(Browser)) {
+    with_browser_of("page", name, test);
+}
+
+pub(super) fn with_browser_of(module: &str, name: &str, test: impl FnOnce(Browser)) {
     match Browser::open() {
         Ok(browser) => test(browser),
-        Err(reason) => skip(&format!("platform::page::{name}"), &reason),
+        Err(reason) => skip(&format!("platform::{module}::{name}"), &reason),
     }
 }
 
 /// Where pictures for the docs go, if somebody wants them.
-fn keep(name: &str, browser: &mut Browser) {
+pub(super) fn keep(name: &str, browser: &mut Browser) {
     if let Some(dir) = std::env::var_os("KAPELL_TEST_PICTURES") {
         let picture = browser.picture();
         std::fs::write(std::path::Path::new(&dir).join(name), picture).expect("a picture");
@@ -52,14 +56,14 @@ fn busy_site() -> Site {
     site
 }
 
-fn enter(browser: &mut Browser, site: &Site) {
+pub(super) fn enter(browser: &mut Browser, site: &Site) {
     browser.go(&format!("{}/?token={}", site.url(), site.token()));
     browser.until("Live");
 }
 
 /// In light and in dark: nobody is kept out, and nothing scrolls sideways.
 #[track_caller]
-fn is_for_everybody(browser: &mut Browser) {
+pub(super) fn is_for_everybody(browser: &mut Browser) {
     for dark in [true, false] {
         browser.dark(dark);
         assert_eq!(browser.barriers(), Vec::<String>::new(), "dark: {dark}");

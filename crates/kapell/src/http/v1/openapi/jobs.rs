@@ -31,7 +31,7 @@ fn texts() -> Value {
 fn definition() -> Value {
     let overlaps = Overlap::ALL.map(Overlap::name);
     let policies = CatchUpPolicy::ALL.map(CatchUpPolicy::name);
-    let constraint = json!({ "type": ["object", "string"], "description": "One constraint by its name, with its `config` and its lists of actions; or its name alone, if it needs no `config`." });
+    let constraint = json!({ "anyOf": [of("JobConstraint"), about(&text(), "One that takes nothing, by its name.")] });
     json!({
         "JobDefinition": strict(1, &[
             ("job_id", of("Id")), ("name", text()), ("domain", of("Id")),
@@ -47,7 +47,7 @@ fn definition() -> Value {
             ("command", json!({ "oneOf": [text(), list(&text()), of("JobCommand")] })),
             ("task", about(&json!({ "type": "object" }), "A TaskDefinition without `task_guid`, `domain` and `completion_callback_url`.")),
             ("workflow", of("JobWorkflow")), ("constraints", list(&constraint)),
-            ("actions", json!({ "type": "object", "description": "Actions by name." })),
+            ("actions", json!({ "type": "object", "description": "Actions by name.", "additionalProperties": of("JobAction") })),
             ("retry", of("JobRetry")), ("start_timeout", of("Length")), ("max_allowed_run_time", of("Length")),
             ("tags", list(&text())), ("parameters", list(&of("JobParameter"))),
             ("manual", json!({ "type": "boolean", "default": true })), ("history", of("JobHistory")),
@@ -153,7 +153,7 @@ fn runs() -> Value {
         ("attempt", count()),
         ("started_at", time.clone()),
         ("retry_at", time.clone()),
-        ("completed_at", time),
+        ("completed_at", time.clone()),
         ("exit_code", json!({ "type": "integer" })),
         ("reason", text()),
         ("skipped", flag()),
@@ -161,11 +161,27 @@ fn runs() -> Value {
         ("timeline", about(&list(&entry), "Every decision about it, the oldest first.")),
         ("metrics", of("RunMetrics")),
         ("update_id", text()),
+        (
+            "log_hosts",
+            about(
+                &list(&text()),
+                "The addresses of hosts that may have what it wrote, the newest last.",
+            ),
+        ),
+        ("place", about(&text(), "Where the work of this attempt was to be launched.")),
+        ("live", of("RunLive")),
     ];
     json!({
         "RunId": { "type": "string", "pattern": "^[a-zA-Z0-9_-]+:[0-9]{1,12}(-[0-9a-fA-F]{1,16})?$" },
         "RunState": { "enum": RunState::ALL.map(RunState::name) },
         "RunView": object(11, &view),
+        "RunLive": object(1, &[
+            ("since", time.clone()),
+            ("doing", about(&object(2, &[("what", text()), ("since", time.clone())]), "The constraints that are being looked at, or the action that is being taken.")),
+            ("heartbeats", about(&count(), "How often it gave a sign of life; not told in lists.")),
+            ("timer", about(&object(2, &[("what", text()), ("at", time)]), "What happens to it by the clock; not told in lists.")),
+        ]),
+        "KnownRun": object(2, &[("run_id", of("RunId")), ("active", flag())]),
         "CancelWanted": strict(0, &[("at_once", flag())]),
         "RunMetrics": { "type": "object", "description": "What it took, all attempts together, in milliseconds." },
     })

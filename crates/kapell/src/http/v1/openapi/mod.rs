@@ -1,5 +1,6 @@
 //! `GET /v1/openapi.json`: made from the table of routes, with hand-written schemas.
 
+mod constraints;
 mod jobs;
 mod schemas;
 

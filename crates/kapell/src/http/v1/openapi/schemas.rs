@@ -19,6 +19,7 @@ pub(super) fn all() -> Map<String, Value> {
     ]
     .into_iter()
     .chain(super::jobs::all())
+    .chain([super::constraints::all()])
     {
         if let Value::Object(group) = group {
             all.extend(group);
