@@ -1,5 +1,7 @@
 //! kill -9 of a host that leads runs, with another one that stands by.
 
+use std::thread::ScopedJoinHandle;
+
 use serde_json::json;
 
 use super::duo::{Duo, Machines};
@@ -39,7 +41,7 @@ fn dies_at_every_point(name: &str, lines: usize, kind: Kind, play: &[(Where, Mac
                 }));
             }
         }
-        let joined = threads.into_iter().map(|thread| thread.join());
+        let joined = threads.into_iter().map(ScopedJoinHandle::join);
         joined.map(|it| it.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
     if let Some(Err(reason)) = results.into_iter().find(Result::is_err) {

@@ -1,6 +1,7 @@
 //! Rounds of kills at random points and at random times, with a restart or a failover after each.
 
 use std::collections::BTreeMap;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -155,7 +156,7 @@ fn runs_outlive_kills_of_hosts_at_any_point_and_any_time() {
         let lines = 0..LINES.len();
         let lines: Vec<_> =
             lines.map(|line| scope.spawn(move || rounds_of(line, seed, rounds))).collect();
-        let joined = lines.into_iter().map(|line| line.join());
+        let joined = lines.into_iter().map(ScopedJoinHandle::join);
         joined.map(|it| it.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
     let mut all = Tally::new();
@@ -163,7 +164,9 @@ fn runs_outlive_kills_of_hosts_at_any_point_and_any_time() {
     for done in done {
         match done {
             Ok(tally) => {
-                tally.iter().for_each(|(what, count)| *all.entry(what).or_default() += count)
+                for (what, count) in tally {
+                    *all.entry(what).or_default() += count;
+                }
             }
             Err(reason) => missing = Some(reason),
         }

@@ -150,7 +150,9 @@ impl Fleet {
         let there: BTreeSet<&String> = self.hosts.iter().map(|host| &host.address).collect();
         let missing: Vec<String> =
             self.addresses.iter().filter(|it| !there.contains(it)).cloned().collect();
-        missing.iter().for_each(|address| self.start_host(address));
+        for address in &missing {
+            self.start_host(address);
+        }
     }
 
     /// Starts the one that was killed there.
