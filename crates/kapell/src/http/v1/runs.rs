@@ -150,7 +150,9 @@ pub(super) async fn logs(call: &Call, upstream: &Arc<Upstream>) -> Answered {
         let guid: TaskGuid = task_guid(&run_id, attempt);
         return super::logs::relay(call, LogSource::Task(guid), upstream).await;
     }
-    let Some((scheduler, _)) = kept.filter(|_| is_there || wanted.follow) else {
+    // Work that wrote nothing has left no files.
+    let is_empty = run.started_at.is_some() && attempt == run.attempt;
+    let Some((scheduler, _)) = kept.filter(|_| is_there || is_empty || wanted.follow) else {
         return Err(missing("log of run", &format!("{run_id}, attempt {attempt}")));
     };
     let place = wanted.follow.then(|| upstream.tools.stream()).transpose()?;
