@@ -122,7 +122,7 @@ fn ahead(facts: &JobFacts<'_>, now: Timestamp) -> Option<Decision> {
     } else {
         return None;
     };
-    Some(Decision { at: now, about: About::ClockChange, text })
+    Some(Decision::new(now, About::ClockChange, text))
 }
 
 /// Explains a moment: the one at `at` or, if there is none, the first after it.

@@ -30,7 +30,7 @@ impl Orchestrator {
         self.note_revision(now);
         self.step(RunState::Pending, "its time has come", now);
         if let Some(why) = self.withdrawn() {
-            return self.skip(&why, now);
+            return self.skip(SkippedBy::Schedule, &why, now);
         }
         if self.is_too_late(now) {
             return self.too_late(now);

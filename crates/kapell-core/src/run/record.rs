@@ -272,6 +272,8 @@ const fn one() -> u32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkippedBy {
+    /// Its job was changed, and does not have its moment any more.
+    Schedule,
     /// `starting_deadline`
     Deadline,
     /// There is no place for it, or its job rests.

@@ -82,7 +82,7 @@ impl Backends {
     }
 
     pub(super) async fn leave(&self, kind: StopKind) {
-        for backend in &self.0 {
+        for backend in &self.all {
             backend.leave(kind).await;
         }
     }

@@ -165,8 +165,7 @@ impl<'a> Host<'a> {
         let how = How { create: true, timeout: store::TIMEOUT, clock: Arc::clone(&clock) };
         let jobs = jobs_dir(config, &location);
         let key = cluster_key(config)?;
-        let blobs = config.blobs.as_deref();
-        let logs = RunLogs::below(&jobs).with_blobs(blobs, &key.fingerprint());
+        let logs = RunLogs::below(&jobs).with_blobs(config.blobs.as_deref(), &key.fingerprint());
         let face = Arc::new(HostFace::new(Arc::clone(&clock), &SystemIds, logs.clone()));
         let membership = Membership::of(args, config, &key)?;
         let listen = listen(args, config, &key, membership.as_ref())?;
@@ -220,15 +219,17 @@ impl<'a> Host<'a> {
             companion,
         };
         let ending = host.launch_again_and_again(&mut signals).await;
-        if let (Ok(Ending::Stopped(Stop::Interrupt)), Some(_)) = (&ending, companion) {
-            host.end_runs(&mut signals).await;
-        }
+        host.end_runs(&ending, &mut signals).await;
         host.close(&ending, server, journal, &mut signals).await;
         ending
     }
 
-    /// Ends what runs have running here, now that nobody would try it again. Their outcome is stored at the next start.
-    async fn end_runs(&self, signals: &mut Signals) {
+    /// Ends what runs have running here, if a person has ended host and cell: nobody would try it again. Their outcome is
+    /// stored at the next start.
+    async fn end_runs(&self, ending: &anyhow::Result<Ending>, signals: &mut Signals) {
+        let (Ok(Ending::Stopped(Stop::Interrupt)), Some(_)) = (ending, self.companion) else {
+            return;
+        };
         tokio::select! {
             biased;
             ended = local::end_all(&self.jobs) => if let Err(why) = ended {

@@ -48,7 +48,7 @@ fn made(run: &Run) -> Decision {
         Trigger::Retry { of, who } => {
             (About::Due, format!("another try of `{of}`, asked for by {who}"))
         }
-        Trigger::Action { of } => (About::Action, format!("kicked off by run `{of}`")),
+        Trigger::Action { of, .. } => (About::Action, format!("kicked off by run `{of}`")),
     };
     Decision::new(run.created_at, about, text)
 }
@@ -134,6 +134,7 @@ fn said(noted: &Noted) -> (About, String) {
 
 const fn skipped(by: SkippedBy) -> About {
     match by {
+        SkippedBy::Schedule => About::Due,
         SkippedBy::Deadline => About::Deadline,
         SkippedBy::Overlap => About::Overlap,
         SkippedBy::Constraint => About::Constraint,

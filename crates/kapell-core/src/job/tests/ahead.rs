@@ -54,7 +54,8 @@ fn what_a_clock_that_was_ahead_passed_over_comes_after_all_and_nothing_comes_twi
         for kept in [0, 3] {
             let mut definition = definition();
             definition.catch_up = CatchUp { policy, window: Length::new(seconds(1200)) };
-            definition.history = History { succeeded: kept, failed: kept, max_age: None };
+            definition.history =
+                History { succeeded: kept, failed: kept, skipped: kept, max_age: None };
             let mut world = World::with(&definition);
             let mut made = live(&mut world, &definition, 3);
             let right = world.now;

@@ -183,6 +183,7 @@ fn each_decision_about_a_moment_is_told_with_what_it_goes_by() {
 #[test]
 fn a_run_that_is_skipped_says_by_what_and_not_every_state_on_the_way() {
     for (by, about) in [
+        (SkippedBy::Schedule, About::Due),
         (SkippedBy::Deadline, About::Deadline),
         (SkippedBy::Overlap, About::Overlap),
         (SkippedBy::Constraint, About::Constraint),

@@ -38,7 +38,8 @@ impl Book {
                 | Record::Actual(_)
                 | Record::Task(_)
                 | Record::Domain(_)
-                | Record::Job(_) => {}
+                | Record::Job(_)
+                | Record::Message(_) => {}
             }
         }
     }
@@ -81,7 +82,9 @@ pub(super) fn task_of_run(process: &Process) -> Option<&TaskGuid> {
 /// The job that a record is about.
 pub(super) fn job_of(key: &RecordKey) -> Option<JobId> {
     match key {
-        RecordKey::Job(job) | RecordKey::Definition(job, _) => Some(job.clone()),
+        RecordKey::Job(job) | RecordKey::Definition(job, _) | RecordKey::Message(job, _) => {
+            Some(job.clone())
+        }
         RecordKey::Run(run) => Some(run.job_id()),
         RecordKey::Desired(_)
         | RecordKey::Instance(_)

@@ -32,7 +32,8 @@ fn version(record: &Record) -> Option<u64> {
         | Record::Actual(_)
         | Record::Task(_)
         | Record::Domain(_)
-        | Record::Definition(_) => None,
+        | Record::Definition(_)
+        | Record::Message(_) => None,
     }
 }
 
@@ -130,7 +131,8 @@ impl JobsKept {
             | Record::Task(_)
             | Record::Domain(_)
             | Record::Job(_)
-            | Record::Run(_) => Ok(()),
+            | Record::Run(_)
+            | Record::Message(_) => Ok(()),
         }
     }
 }

@@ -56,7 +56,8 @@ fn as_job(record: Option<&Record>) -> Option<&Job> {
             | Record::Task(_)
             | Record::Domain(_)
             | Record::Definition(_)
-            | Record::Run(_),
+            | Record::Run(_)
+            | Record::Message(_),
         )
         | None => None,
     }

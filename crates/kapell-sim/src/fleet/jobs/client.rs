@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kapell_core::board::{JobId, Request};
-use kapell_core::job::{JobDefinition, JobRequest, NewRun, PauseCause};
+use kapell_core::job::{ActionId, JobDefinition, JobRequest, NewRun, PauseCause};
 use kapell_core::run::{RunId, StopKind, Trigger};
 use kapell_core::seams::{Clock as _, Timestamp};
 
@@ -70,7 +70,8 @@ impl Client {
             7 => return self.backfill(&job_id, asked).await,
             8 => {
                 let count = 1 + u32::from(self.chance.permille(300));
-                JobRequest::SkipNext { job_id, count }
+                let action = ActionId(u128::from(self.chance.draw()));
+                JobRequest::SkipNext { job_id, action, count }
             }
             _ => {
                 let Some(definition) = stands else { return };

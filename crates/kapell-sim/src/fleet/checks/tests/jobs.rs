@@ -1,5 +1,6 @@
 //! Jobs and runs: what is launched, what becomes of moments, what is kept and what is left.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kapell_core::board::{Domain, InstanceGuid, JobId, Record, RecordKey, Reply, Request};
@@ -41,6 +42,7 @@ fn job(mark: Timestamp, passed: Vec<Passed>, version: u64) -> Record {
         job_id: id(),
         domain: Domain::new("jobs"),
         revision: 1,
+        revised: Vec::new(),
         mark,
         again: None,
         paused: None,
@@ -49,6 +51,8 @@ fn job(mark: Timestamp, passed: Vec<Passed>, version: u64) -> Record {
         removed: false,
         cancels_runs: false,
         passed,
+        taken: Vec::new(),
+        figures: BTreeMap::new(),
         created_at: at(0),
         updated_at: at(0),
         version,
