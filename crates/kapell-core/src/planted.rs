@@ -45,12 +45,10 @@ pub enum Flaw {
     CancelUnstored,
     /// A new leader launches what it finds under way without asking for evidence of it.
     LaunchUnasked,
-    /// A leader that does not lead any more launches what it was about to.
-    DeposedLaunches,
 }
 
 impl Flaw {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 20] = [
         Self::EffectsBeforeCommit,
         Self::AnswersBeforeCommit,
         Self::UnfencedCommit,
@@ -71,7 +69,6 @@ impl Flaw {
         Self::PlaceKept,
         Self::CancelUnstored,
         Self::LaunchUnasked,
-        Self::DeposedLaunches,
     ];
 }
 

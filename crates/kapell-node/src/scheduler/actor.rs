@@ -8,7 +8,6 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use kapell_core::job::SchedulerNews;
 use kapell_core::job::admit::{Places, Terms};
-use kapell_core::planted::Flaw;
 use kapell_core::run::Happened;
 use kapell_core::seams::{Clock, Moment, Timestamp};
 use rustc_hash::FxHashMap;
@@ -283,9 +282,7 @@ impl Actor {
     fn begin(&mut self, errand: Errand) {
         let Errand { key, ticket, attempt, deed } = errand;
         let kind = deed.kind();
-        let deposed =
-            !self.board.may_act() && !self.board.settings().planted.has(Flaw::DeposedLaunches);
-        if deposed && matches!(deed, Deed::Launch) {
+        if matches!(deed, Deed::Launch) && !self.board.may_act() {
             // Whoever leads by now decides what becomes of it.
             return self.lanes.ended(kind);
         }

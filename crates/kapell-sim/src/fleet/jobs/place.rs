@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_core::job::Payload;
-use kapell_core::planted::Flaw;
 use kapell_core::run::{Evidence, StopKind};
 use kapell_node::board::Board;
 use kapell_node::scheduler::backend::{Attempt, Backend, Work};
@@ -48,7 +47,7 @@ async fn ask(desk: &Desk, yard: &Yard, ask: YardAsk) -> Result<(), String> {
 /// Starts the work of an attempt that was noted just now.
 async fn start(board: &Board, desk: &Desk, yard: &Yard, work: &Work) -> Result<(), String> {
     let attempt = work.attempt.clone();
-    let slow = if yard.mishap(60) { 4_000 } else { 300 };
+    let slow = if yard.mishap(250) { 4_000 } else { 300 };
     sleep(yard.draw(Duration::from_millis(1), Duration::from_millis(slow))).await;
     if yard.mishap(5) {
         std::future::pending::<()>().await;
@@ -60,7 +59,7 @@ async fn start(board: &Board, desk: &Desk, yard: &Yard, work: &Work) -> Result<(
         Some(Payload::Command(command)) => command.command.clone(),
         Some(Payload::Task(_) | Payload::Workflow(_)) | None => String::new(),
     };
-    if !board.may_act() && !board.settings().planted.has(Flaw::DeposedLaunches) {
+    if !board.may_act() {
         return Err("this host does not lead any more".to_owned());
     }
     ask(desk, yard, YardAsk::Launch { attempt, told }).await

@@ -54,7 +54,6 @@ fn world(flaw: Flaw, seed: u64) -> Plan {
         | Flaw::PlaceKept
         | Flaw::CancelUnstored => jobs(&[], seed),
         Flaw::LaunchUnasked => Plan { hosts: 3, ..jobs(&[Fault::HostCrash], seed) },
-        Flaw::DeposedLaunches => Plan { hosts: 3, ..jobs(&[Fault::Pause], seed) },
     }
 }
 
@@ -72,7 +71,7 @@ const fn seeds(flaw: Flaw) -> u64 {
         Flaw::TaskStartsUnasked | Flaw::NamesakeMistaken | Flaw::LaunchUnasked => 10,
         Flaw::StaleDomainStops | Flaw::OldEpochHeeded => 16,
         Flaw::CapacityForgotten | Flaw::PlaceKept => 21,
-        Flaw::UnfencedCommit | Flaw::DeposedLaunches => 29,
+        Flaw::UnfencedCommit => 29,
     }
 }
 
@@ -129,5 +128,4 @@ on_each_flaw! {
     a_place_that_is_never_given_back_is_caught: PlaceKept,
     a_cancel_that_is_not_stored_is_caught: CancelUnstored,
     an_adoption_that_launches_without_evidence_is_caught: LaunchUnasked,
-    a_deposed_leader_that_launches_is_caught: DeposedLaunches,
 }
