@@ -70,6 +70,8 @@ fn noted() -> (Vec<Noted>, Vec<Noted>) {
 #[tokio::test(start_paused = true)]
 async fn every_log_has_its_level_and_says_of_which_run_it_is() {
     let listener = Listener::default();
+    // With one alone, whoever comes first to a line of the log in another thread, without any, switches it off for all.
+    let _second = tracing::Dispatch::new(listener.clone());
     let _listening = tracing::subscriber::set_default(listener.clone());
     let stage = Stage::new();
     stage.checker.set(|script| {

@@ -65,13 +65,16 @@ const fn seeds(flaw: Flaw) -> u64 {
         | Flaw::AnswersBeforeCommit
         | Flaw::UnknownIsDone
         | Flaw::NoPresenceGrace => 1,
-        Flaw::TwoCallers | Flaw::NoTwin | Flaw::LaunchBeforeIntent | Flaw::CancelUnstored => 3,
-        Flaw::LostTaskStartsAgain | Flaw::NoRescue | Flaw::MomentForgotten => 5,
+        Flaw::TwoCallers | Flaw::NoTwin => 3,
+        Flaw::LostTaskStartsAgain | Flaw::NoRescue => 5,
         Flaw::SecondInstanceKept => 7,
-        Flaw::TaskStartsUnasked | Flaw::NamesakeMistaken | Flaw::LaunchUnasked => 10,
+        Flaw::TaskStartsUnasked
+        | Flaw::NamesakeMistaken
+        | Flaw::LaunchUnasked
+        | Flaw::CancelUnstored => 10,
         Flaw::StaleDomainStops | Flaw::OldEpochHeeded => 16,
         Flaw::CapacityForgotten | Flaw::PlaceKept => 21,
-        Flaw::UnfencedCommit => 29,
+        Flaw::UnfencedCommit | Flaw::LaunchBeforeIntent | Flaw::MomentForgotten => 29,
     }
 }
 
