@@ -300,7 +300,6 @@ fn end(task: &Task) -> End {
         return End::Unstartable { why: task.failure_reason.clone() };
     }
     End::Ended(WorkEnd {
-        began: None,
         at: task.first_completed_at.unwrap_or(task.since),
         exit_code: task.exit_code,
         failure: task.failed.then(|| task.failure_reason.clone()),

@@ -9,7 +9,6 @@ use kapell_core::causes::chain;
 use kapell_core::run::WorkEnd;
 use kapell_core::seams::Timestamp;
 use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 
 use super::Inner;
 use super::mark::{Kind, Mark};
@@ -51,21 +50,16 @@ async fn end(inner: &Inner, mark: Mark) -> (Attempt, End) {
             }
         }
     };
-    let end = of_exit(inner, &mark, exit, inner.clock.wall()).await;
+    let end = of_exit(inner, &mark, &exit, inner.clock.wall());
     (attempt, End::Ended(end))
 }
 
-pub(super) async fn of_exit(inner: &Inner, mark: &Mark, exit: Exit, at: Timestamp) -> WorkEnd {
-    let plain = |exit: &Exit| {
-        let outcome = outcome::of_exit(exit);
-        WorkEnd { began: None, at, exit_code: outcome.exit_code, failure: outcome.failure }
-    };
+pub(super) fn of_exit(inner: &Inner, mark: &Mark, exit: &Exit, at: Timestamp) -> WorkEnd {
     match mark.kind {
-        Kind::Command => plain(&exit),
-        Kind::Workflow => {
-            let (attempt, logs, known) = (mark.attempt(), inner.logs.clone(), exit.clone());
-            let read = spawn_blocking(move || workflow::end(&exit, at, &attempt, &logs)).await;
-            read.unwrap_or_else(|_| plain(&known))
+        Kind::Command => {
+            let outcome = outcome::of_exit(exit);
+            WorkEnd { at, exit_code: outcome.exit_code, failure: outcome.failure }
         }
+        Kind::Workflow => workflow::end(exit, at, &mark.attempt(), &inner.logs),
     }
 }

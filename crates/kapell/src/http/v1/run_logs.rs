@@ -63,9 +63,7 @@ pub(super) async fn logs(call: &Call, upstream: &Arc<Upstream>) -> Answered {
             Ok(None) => {}
         }
     }
-    // Work that wrote nothing has left no files.
-    let is_empty = run.started_at.is_some() && attempt == run.attempt;
-    let Some((scheduler, _)) = kept.filter(|_| is_there || is_empty || wanted.follow) else {
+    let Some((scheduler, _)) = kept.filter(|_| is_there || wanted.follow) else {
         return Err(missing("log of run", &format!("{run_id}, attempt {attempt}")));
     };
     Ok(send(RunLog { live, scheduler }, wanted, place))

@@ -10,5 +10,4 @@ mod meanwhile;
 mod receiver;
 mod rounds;
 mod signature;
-mod stopped;
 mod work;

@@ -74,7 +74,6 @@ pub(super) async fn open_with(
         ids: Arc::new(SystemIds),
         secrets: Arc::new(OneSecret),
         program: program.to_owned(),
-        tenure: None,
     };
     (LocalBackend::open(parts).await.unwrap(), news)
 }
