@@ -107,8 +107,10 @@ impl Orchestrator {
     }
 
     fn runs(&mut self, at: Timestamp, now: Timestamp) -> Vec<Ask> {
+        // By a clock that was set meanwhile it may not have begun yet: it would run on until it has.
+        let at = at.min(now);
         self.progress_mut().started_at = Some(at);
-        self.step(RunState::Running, "the work runs", at.min(now));
+        self.step(RunState::Running, "the work runs", at);
         self.waits = Waits::End;
         vec![self.store(UpdateKind::Started, now), self.run_timer(at)]
     }

@@ -20,6 +20,7 @@ use kapell_core::board::{
 use kapell_core::log::{Frame, HEAD};
 use kapell_core::run::is_of_run;
 use kapell_core::run::{Evidence, StopKind, WorkEnd, task_guid};
+use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
@@ -60,7 +61,8 @@ pub struct CellsBackend {
     board: Board,
     cells: Arc<dyn CellLink>,
     task_logs: Arc<dyn TaskLogs>,
-    logs: RunLogs,
+    /// Without it nobody keeps what tasks write.
+    logs: Option<RunLogs>,
     teller: Teller,
     names: Mutex<BTreeMap<TaskGuid, Attempt>>,
 }
@@ -70,7 +72,7 @@ impl CellsBackend {
         board: Board,
         cells: Arc<dyn CellLink>,
         task_logs: Arc<dyn TaskLogs>,
-        logs: RunLogs,
+        logs: Option<RunLogs>,
         newsroom: Newsroom,
     ) -> Self {
         let (teller, names) = (Teller::new(newsroom), Mutex::default());
@@ -100,9 +102,19 @@ impl CellsBackend {
         let Some(task) = self.task(guid) else { return };
         match task.state {
             TaskState::Pending => {}
-            TaskState::Running => self.teller.started(attempt, task.since),
-            TaskState::Completed | TaskState::Resolving => self.teller.ended(attempt, end(&task)),
+            TaskState::Running => self.teller.started(attempt, self.on_the_wall(task.since)),
+            TaskState::Completed | TaskState::Resolving => {
+                let at = self.on_the_wall(task.first_completed_at.unwrap_or(task.since));
+                self.teller.ended(attempt, end(&task, at));
+            }
         }
+    }
+
+    /// The board's time goes on when a clock is set back, while runs go by the clock: what is so long ago for the one is so
+    /// long ago for the other.
+    fn on_the_wall(&self, at: Timestamp) -> Timestamp {
+        let age = self.board.now().0.saturating_sub(at.0).max(0);
+        Timestamp(self.board.wall().0.saturating_sub(age))
     }
 
     /// Asks until the board has decided.
@@ -146,10 +158,12 @@ impl CellsBackend {
 
     /// Copies what the task wrote to where the logs of runs are.
     async fn keep_log(&self, attempt: &Attempt, task: &Task) -> Result<(), String> {
-        let Some(cell_id) = &task.cell_id else { return Ok(()) };
+        let (Some(cell_id), Some(logs)) = (&task.cell_id, self.logs.clone()) else {
+            return Ok(());
+        };
         // A disk may take its time: others write. No more waits for them than a log may be long.
         let (frames, queue) = std::sync::mpsc::channel::<Frame>();
-        let (logs, name) = (self.logs.clone(), attempt.clone());
+        let name = attempt.clone();
         let writer = spawn_blocking(move || -> io::Result<Fetched> {
             let mut kept = logs.fetch(&name)?;
             for frame in queue {
@@ -295,12 +309,12 @@ impl Backend for CellsBackend {
 }
 
 /// How a task ended. One that no cell ever had has not run.
-fn end(task: &Task) -> End {
+fn end(task: &Task, at: Timestamp) -> End {
     if task.failed && task.cell_id.is_none() {
         return End::Unstartable { why: task.failure_reason.clone() };
     }
     End::Ended(WorkEnd {
-        at: task.first_completed_at.unwrap_or(task.since),
+        at,
         exit_code: task.exit_code,
         failure: task.failed.then(|| task.failure_reason.clone()),
     })

@@ -152,7 +152,7 @@ impl Supplies for HostSupplies {
             board.clone(),
             Arc::clone(&self.cells),
             Arc::clone(&self.task_logs),
-            self.keeps.logs.clone(),
+            Some(self.keeps.logs.clone()),
             newsroom,
         );
         let outbox = BoardOutbox(board.clone());

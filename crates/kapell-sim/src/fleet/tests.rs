@@ -47,7 +47,7 @@ fn every_rule_holds_in_every_world() {
 
 #[test]
 fn a_seed_gives_the_same_trace_byte_for_byte() {
-    for seed in [1, 2, 5, 9] {
+    for seed in [1, 2, 5, 9, 74] {
         let (once, first) = trace(Plan::draw(seed));
         let (again, second) = trace(Plan::draw(seed));
         assert_eq!(first.map_err(|it| it.hash), second.map_err(|it| it.hash));

@@ -306,3 +306,19 @@ fn deadlines_count_from_the_moment_and_limits_from_the_start_of_the_work() {
     let started_at = stage.it.started_at().unwrap();
     assert_eq!(stage.ring, Some((Timer::RunTime, started_at.after(secs(7)))));
 }
+
+#[test]
+fn a_start_that_is_yet_to_come_by_a_clock_that_was_set_back_counts_from_now() {
+    let limited =
+        JobDefinition { max_allowed_run_time: Some(Length::new(secs(7))), ..definition() };
+    let script = Script { launch: Launching::NeverStarts, ..Script::default() };
+    let mut stage = Stage::new(plan(limited), script);
+    stage.play_to(ContainerCreating);
+    while !stage.it.awaits_news() {
+        assert!(stage.next());
+    }
+    let now = stage.now;
+    stage.tell(Happened::Started { attempt: 0, at: now.after(secs(600)) });
+    assert_eq!(stage.it.started_at(), Some(now));
+    assert_eq!(stage.ring, Some((Timer::RunTime, now.after(secs(7)))));
+}

@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use kapell_core::board::Record;
 use kapell_core::job::{JobDefinition, Overlap};
-use kapell_core::run::{Run, RunId};
+use kapell_core::run::{Run, RunId, RunState};
 
 use super::Check;
 use super::book::{Book, task_of_run};
@@ -12,10 +13,13 @@ use crate::fleet::view::View;
 /// Of a job and of a group no more runs work at the same time than may.
 ///
 /// Counted are runs that have not ended and whose work really runs somewhere. A limit that is changed counts for those
-/// that begin after that. Work of a run that was given up because its host was lost is not counted: nobody can reach it.
+/// that get their places after that: whoever got one under a limit keeps it, and works only later. Work of a run that was
+/// given up because its host was lost is not counted: nobody can reach it.
 #[derive(Debug, Default)]
 pub(super) struct PlacesKept {
     book: Book,
+    /// The highest limit of its job that was in force while a run could have got its place.
+    allowed: BTreeMap<RunId, usize>,
     /// Where the work of runs runs.
     working: BTreeMap<RunId, BTreeSet<String>>,
 }
@@ -32,6 +36,30 @@ fn limit(definition: &JobDefinition) -> usize {
 }
 
 impl PlacesKept {
+    /// A run gets its place at some time between being made and being launched.
+    fn admits(&mut self, fact: &Fact, view: &View<'_>) {
+        let Fact::Committed { changes, .. } = fact else { return };
+        for after in changes.iter().filter_map(|change| change.after.as_ref()) {
+            if let Record::Run(run) = after
+                && run.state == RunState::PreRun
+                && let Some((_, definition)) = view.records.job(&run.run_id.job_id())
+            {
+                self.allowed.entry(run.run_id.clone()).or_insert_with(|| limit(definition));
+            }
+            if let Record::Definition(of) = after {
+                let job = &of.definition.job_id;
+                for (run_id, allowed) in &mut self.allowed {
+                    let run = view.records.runs.get(run_id);
+                    if run_id.job_id() == *job && run.is_some_and(|it| it.state == RunState::PreRun)
+                    {
+                        *allowed = limit(&of.definition).max(*allowed);
+                    }
+                }
+            }
+        }
+        self.allowed.retain(|run_id, _| view.records.runs.contains_key(run_id));
+    }
+
     fn over(&mut self, run_id: &RunId, place: &str) {
         if let Some(places) = self.working.get_mut(run_id) {
             places.remove(place);
@@ -54,7 +82,8 @@ impl PlacesKept {
         let current = view.records.jobs.get(&job).map(|job| job.revision);
         let revisions = own.iter().map(|run| run.revision).chain(current);
         let definitions = revisions.filter_map(|revision| self.book.definition(&job, revision));
-        let most = definitions.map(limit).max();
+        let allowed = own.iter().filter_map(|run| self.allowed.get(&run.run_id).copied());
+        let most = definitions.map(limit).chain(allowed).max();
         if most.is_some_and(|most| own.len() > most) && !self.book.is_spoiled(&job) {
             let own: Vec<&RunId> = own.iter().map(|run| &run.run_id).collect();
             return Err(format!("{own:?} work at the same time, and {most:?} of {job} may"));
@@ -83,6 +112,7 @@ impl Check for PlacesKept {
 
     fn saw(&mut self, fact: &Fact, view: &View<'_>) -> Result<(), String> {
         self.book.saw(fact);
+        self.admits(fact, view);
         if let Fact::WorkBegan { host, attempt, .. } = fact {
             let place = format!("host {host} {}", attempt.number);
             return self.begins(&attempt.run_id, place, view);

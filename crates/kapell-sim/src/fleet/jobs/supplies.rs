@@ -1,6 +1,5 @@
 //! What a simulated host gives its scheduler: tasks on its cells, processes on its machine, moody constraints.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,7 +7,6 @@ use kapell_core::board::{CellPresence, TaskGuid};
 use kapell_core::log::Frame;
 use kapell_core::seat::Epoch;
 use kapell_node::scheduler::cells::{CellsBackend, TaskLogs};
-use kapell_node::scheduler::logs::RunLogs;
 use kapell_node::scheduler::{Backends, Opening, Supplies, Supply};
 use tokio::task::JoinSet;
 
@@ -49,10 +47,8 @@ impl Supplies for HostSupplies {
     async fn open(&self, opening: Opening) -> Result<Supply, String> {
         let Opening { board, newsroom, .. } = opening;
         self.yard.open(newsroom.clone());
-        // No file is ever made there: logs are not simulated.
-        let logs = RunLogs::below(Path::new("/dev/null"));
         let cells = Arc::new(Cells(Arc::clone(&self.desk)));
-        let cells = CellsBackend::new(board.clone(), cells, Arc::new(NoLogs), logs, newsroom);
+        let cells = CellsBackend::new(board.clone(), cells, Arc::new(NoLogs), None, newsroom);
         let host = Place::new(board, Arc::clone(&self.desk), Arc::clone(&self.yard));
         Ok(Supply {
             backends: Backends::new(Arc::new(host), Arc::new(cells)),

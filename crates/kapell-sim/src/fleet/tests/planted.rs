@@ -49,9 +49,10 @@ fn world(flaw: Flaw, seed: u64) -> Plan {
         }
         Flaw::SecondInstanceKept => only(&[Fault::Partition], seed),
         Flaw::NamesakeMistaken => Plan { duplicated: 400, ..quiet(seed) },
-        Flaw::LaunchBeforeIntent | Flaw::PlaceKept | Flaw::CancelUnstored => jobs(&[], seed),
-        // Of the seeds before these, 10 breaks a rule without the bug: see the open ends of docs/coverage.md.
-        Flaw::MomentForgotten => jobs(&[], seed + 11),
+        Flaw::LaunchBeforeIntent
+        | Flaw::PlaceKept
+        | Flaw::CancelUnstored
+        | Flaw::MomentForgotten => jobs(&[], seed),
         Flaw::LaunchUnasked => Plan { hosts: 3, ..jobs(&[Fault::HostCrash], seed) },
     }
 }

@@ -77,7 +77,9 @@ fn jobs_are_listed_with_their_next_and_last_runs() {
     paused.job.paused = Some(Pause { at: NOW, cause, note: String::new() });
     paused.next_at = None;
     let mut on = view(definition(""));
-    on.last_run = Some(RunBrief::of(&ran("nightly:1", RunState::Failed).run));
+    let mut last = ran("nightly:1", RunState::Failed).run;
+    last.started_at = Some(Timestamp(NOW.0 - HOUR));
+    on.last_run = Some(RunBrief::of(&last));
     on.active_runs = 2;
     let want = "\
 JOB      STATE   SCHEDULE    NEXT       LAST        LAST STATE  ACTIVE  DOMAIN

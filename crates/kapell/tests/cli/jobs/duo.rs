@@ -102,15 +102,19 @@ impl Duo {
         places
     }
 
-    /// Another host in the place of each that is gone, with the next point. Whoever stands by leads before it is there: so
-    /// they come to their points in order.
+    /// Another host in the place of each that is gone, with the next point.
     pub(super) fn replace(&mut self) {
+        self.next_point();
+        self.start_behind();
+    }
+
+    /// Starts what is gone, once whoever stood by leads or is dead: so hosts come to their points in order.
+    pub(super) fn start_behind(&mut self) {
         let led = try_eventually(LIMIT, || {
             let mut left = self.fleet.hosts.iter_mut();
             left.any(|host| host.has_led() || host.running.has_ended()).then_some(())
         });
         assert!(led.is_some() || self.fleet.hosts.is_empty(), "nobody leads");
-        self.next_point();
         self.fleet.start_hosts();
     }
 

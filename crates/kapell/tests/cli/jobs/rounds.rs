@@ -117,7 +117,7 @@ impl Line {
         self.duo.dies_at(NOWHERE);
         let restarts = self.chance.below(2) == 0;
         if !restarts {
-            self.duo.fleet.start_hosts();
+            self.duo.start_behind();
         }
         self.wish();
         let place = self.dies_at(point);

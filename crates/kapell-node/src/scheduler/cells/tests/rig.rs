@@ -106,7 +106,7 @@ impl Stage {
         let (newsroom, news) = mpsc::unbounded_channel();
         let (link, logs) = (Arc::clone(&cell), Arc::clone(&cell));
         let kept = RunLogs::below(dir.path());
-        let backend = CellsBackend::new(show.board.clone(), link, logs, kept, newsroom);
+        let backend = CellsBackend::new(show.board.clone(), link, logs, Some(kept), newsroom);
         Self { theatre, show, dir, cell, backend, news, started }
     }
 
