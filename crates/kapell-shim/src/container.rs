@@ -5,17 +5,16 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::group::Group;
 use crate::hidden::Hidden;
 use crate::log::{CHUNK, HEAD, Log, Stream};
-use crate::mask::Mask;
 use crate::record::{self, End, Failure, Flags, Stage};
+use crate::source::{Source, drain, take};
 use crate::spec::Spec;
 use crate::start::{self, Inherited};
 use crate::sys::{self, Dead};
-use crate::tail::Tail;
 use crate::{group, number};
 
 /// How long what was killed may take to be gone, which never runs on: the kernel will not let it; and how long a launcher
@@ -86,7 +85,7 @@ fn begin(dir: &[u8], hidden: Option<&Hidden>) -> Result<(Container<'static>, Fil
     let program = start::start(&spec, inherited).inspect_err(|failure| {
         record::write(&exit, End::NeverRan(*failure), Flags::default(), b"");
     })?;
-    let logs = spec.logs.map(|logs| Path::new(OsStr::from_bytes(logs.to_bytes())));
+    let logs = spec.logs.map(|logs| PathBuf::from(OsStr::from_bytes(logs.to_bytes())));
     let container = Container {
         program,
         pid_file: spec.pid_file,
@@ -107,40 +106,6 @@ fn begin(dir: &[u8], hidden: Option<&Hidden>) -> Result<(Container<'static>, Fil
     Ok((container, exit))
 }
 
-/// Where output comes from.
-struct Source {
-    /// None once nobody can write to it any more.
-    pipe: Option<OwnedFd>,
-    stream: Stream,
-    tail: Tail,
-    /// What must not be seen in it.
-    mask: Option<Mask>,
-}
-
-impl Source {
-    fn new(pipe: OwnedFd, stream: Stream, hidden: &Hidden) -> Self {
-        Self { pipe: Some(pipe), stream, tail: Tail::new(), mask: hidden.mask() }
-    }
-
-    /// Keeps what may be shown.
-    fn keep(&mut self, shown: &[u8], log: &mut Log<'_>, buffer: &mut [u8]) {
-        for part in shown.chunks(log.chunk()) {
-            let frame = &mut buffer[..HEAD + part.len()];
-            frame[HEAD..].copy_from_slice(part);
-            self.tail.push(part);
-            log.write(self.stream, frame);
-        }
-    }
-
-    /// Nothing more comes: what was held back was no secret.
-    fn end(&mut self, log: &mut Log<'_>, buffer: &mut [u8]) {
-        if let Some(mask) = &mut self.mask {
-            let rest = mask.finish();
-            self.keep(&rest, log, buffer);
-        }
-    }
-}
-
 struct Container<'a> {
     /// Leads its group and its session, unless it was launched.
     program: i32,
@@ -158,7 +123,7 @@ struct Container<'a> {
     signals: OwnedFd,
     out: Source,
     err: Source,
-    log: Log<'a>,
+    log: Log,
     buffer: Vec<u8>,
     stop_grace_ms: u64,
     stopped: bool,
@@ -176,6 +141,7 @@ impl Container<'_> {
             End::Code(code) => return Err(failed(code)),
             End::Signal(signal) => return Err(failed(-signal)),
             End::NeverRan(failure) => return Err(failure),
+            End::RunnerKilled => return Err(failed(0)),
         }
         let text = fs::read(OsStr::from_bytes(file.to_bytes())).unwrap_or_default();
         let number = number::parse(text.trim_ascii()).and_then(|pid| i32::try_from(pid).ok());
@@ -322,40 +288,6 @@ pub(crate) fn sweep(signals: &OwnedFd, group: Option<&Group>) {
         }
         sys::poll([signals.as_raw_fd(), -1, -1], Some(if has_children { 20 } else { 2 }));
         while sys::next_signal(signals).is_some() {}
-    }
-}
-
-/// Reads once.
-fn take(source: &mut Source, log: &mut Log<'_>, buffer: &mut [u8]) -> usize {
-    let Some(pipe) = &source.pipe else { return 0 };
-    match sys::read(pipe, &mut buffer[HEAD..HEAD + log.chunk()]) {
-        Ok(length @ 1..) => {
-            if let Some(mask) = &mut source.mask {
-                let shown = mask.push(&buffer[HEAD..HEAD + length]);
-                source.keep(&shown, log, buffer);
-                return length;
-            }
-            source.tail.push(&buffer[HEAD..HEAD + length]);
-            log.write(source.stream, &mut buffer[..HEAD + length]);
-            length
-        }
-        Err(libc::EAGAIN | libc::EINTR) => 0,
-        Ok(0) | Err(_) => {
-            source.pipe = None;
-            source.end(log, buffer);
-            0
-        }
-    }
-}
-
-/// Takes what is there now. Someone else may hold the pipe open and write on: that is not awaited.
-fn drain(source: &mut Source, log: &mut Log<'_>, buffer: &mut [u8]) {
-    let mut left = source.pipe.as_ref().map_or(0, sys::waiting);
-    while left > 0 {
-        match take(source, log, buffer) {
-            0 => return,
-            taken => left = left.saturating_sub(taken),
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! last whole frame and never written again, so a reader that follows it never sees bytes change.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::rate::Rate;
@@ -36,9 +36,9 @@ struct Open {
     length: u64,
 }
 
-pub(crate) struct Log<'a> {
+pub(crate) struct Log {
     /// None: nothing is kept.
-    dir: Option<&'a Path>,
+    dir: Option<PathBuf>,
     rate: Option<Rate>,
     limit: u64,
     file_limit: u64,
@@ -55,11 +55,11 @@ pub(crate) struct Log<'a> {
     pause_until: u64,
 }
 
-impl<'a> Log<'a> {
+impl Log {
     /// Goes on behind the files that are there already.
-    pub(crate) fn new(dir: Option<&'a Path>, limit: u64, rate: Option<u64>) -> Self {
+    pub(crate) fn new(dir: Option<PathBuf>, limit: u64, rate: Option<u64>) -> Self {
         let (mut oldest, mut newest, mut closed) = (u64::MAX, 0, 0);
-        for entry in dir.map(fs::read_dir).into_iter().flatten().flatten().flatten() {
+        for entry in dir.as_ref().map(fs::read_dir).into_iter().flatten().flatten().flatten() {
             let name = entry.file_name();
             let name = name.as_encoded_bytes();
             let Some(at) = name.strip_suffix(b".log").and_then(number::parse) else { continue };
@@ -67,14 +67,24 @@ impl<'a> Log<'a> {
             closed += entry.metadata().map_or(0, |about| about.len());
         }
         Self {
+            oldest: oldest.min(newest + 1),
+            next: newest + 1,
+            closed,
+            ..Self::fresh(dir, limit, rate)
+        }
+    }
+
+    /// Nothing was ever kept there; the directory is made with the first of it.
+    pub(crate) fn fresh(dir: Option<PathBuf>, limit: u64, rate: Option<u64>) -> Self {
+        Self {
             dir,
             rate: rate.map(|bytes| Rate::new(bytes, sys::monotonic_ms())),
             limit: limit.max(2 * SMALLEST_FILE),
             file_limit: (limit / FILES).max(SMALLEST_FILE),
             open: None,
-            oldest: oldest.min(newest + 1),
-            next: newest + 1,
-            closed,
+            oldest: 1,
+            next: 1,
+            closed: 0,
             dropped: 0,
             over_rate: 0,
             removed: false,
@@ -141,8 +151,7 @@ impl<'a> Log<'a> {
             self.oldest += 1;
         }
         let path = self.path(self.next);
-        let made = fs::OpenOptions::new().write(true).create_new(true).open(&path);
-        let Ok(file) = made else { return self.fail() };
+        let Ok(file) = self.create(&path) else { return self.fail() };
         self.next += 1;
         self.open = Some(Open { file, path, length: 0 });
         if removed_now && !self.removed {
@@ -154,6 +163,17 @@ impl<'a> Log<'a> {
             return self.append(Stream::Note, &mut text);
         }
         true
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        let create = || fs::OpenOptions::new().write(true).create_new(true).open(path);
+        match (create(), &self.dir) {
+            (Err(error), Some(dir)) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(dir)?;
+                create()
+            }
+            (made, _) => made,
+        }
     }
 
     fn tell_dropped(&mut self) -> bool {
@@ -213,7 +233,7 @@ impl<'a> Log<'a> {
         let mut name = Vec::with_capacity(16);
         number::push(&mut name, at, 8);
         name.extend_from_slice(b".log");
-        let mut path = self.dir.unwrap_or(Path::new("")).to_path_buf();
+        let mut path = self.dir.clone().unwrap_or_default();
         // Digits and letters are text.
         path.push(str::from_utf8(&name).unwrap_or_default());
         path

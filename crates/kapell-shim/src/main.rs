@@ -8,6 +8,9 @@
 //! `kapell-shim exec DIR CONTROL` runs a program beside that process, for as long as whoever has the other end of
 //! the socket CONTROL wants it. It has our standard streams; with `exec-terminal` these are a terminal, and its own.
 //!
+//! `kapell-shim runner DIR LOCK BOOT [GROUP…]` does the same as a shim for many programs, for whoever is at the other
+//! end of the socket in its directory; `docs/decisions/0016-runner.md` tells more.
+//!
 //! Lesser uses: `kapell-shim pause` is the first process of a container that has none of its own,
 //! `kapell-shim end-user UID` kills all that runs as a user, and `kapell-shim true` ends well at once, in a container
 //! that has no other program.
@@ -27,6 +30,8 @@ mod pause;
 mod rate;
 mod record;
 mod root;
+mod runner;
+mod source;
 mod spec;
 mod start;
 mod sys;
@@ -48,6 +53,11 @@ pub extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
         2 if argument(1) == b"pause" => return pause::run(),
         2 if argument(1) == b"true" => return 0,
         3 if argument(1) == b"end-user" => return end_user(argument(2)),
+        5.. if argument(1) == b"runner" => {
+            let numbers = (5..count).filter_map(|at| usize::try_from(at).ok());
+            let joins: Vec<&[u8]> = numbers.map(argument).collect();
+            return runner(argument(2), argument(3), argument(4), &joins);
+        }
         4 if argument(1) == b"exec" => return exec(argument(2), argument(3), false),
         4 if argument(1) == b"exec-terminal" => return exec(argument(2), argument(3), true),
         4 | 5 => {}
@@ -77,6 +87,13 @@ fn exec(dir: &[u8], control: &[u8], terminal: bool) -> c_int {
     // SAFETY: nobody else in this process knows of it, and `keep_only` has left it open.
     let control = unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(control) };
     exec::run(dir, &control, terminal)
+}
+
+fn runner(dir: &[u8], lock: &[u8], boot: &[u8], joins: &[&[u8]]) -> c_int {
+    let Some(Ok(lock)) = number::parse(lock).map(c_int::try_from) else { return 2 };
+    // Open, and so locked, as long as we live.
+    sys::keep_only(lock, lock);
+    runner::run(dir, boot, joins)
 }
 
 fn end_user(uid: &[u8]) -> c_int {

@@ -12,6 +12,8 @@ use crate::tail;
 const MAGIC: &[u8] = b"KPX1";
 /// The file's size from the start, so that a full disk cannot lose how it ended.
 const BLOCK: usize = 4096;
+/// No record is longer.
+pub(crate) const LONGEST: usize = 14 + tail::LONGEST + 8;
 
 /// Where a container failed before its program ran. The numbers are `kapell-backend`'s too.
 #[derive(Clone, Copy)]
@@ -64,6 +66,8 @@ pub(crate) enum End {
     Code(i32),
     Signal(i32),
     NeverRan(Failure),
+    /// Who waited for it was killed. (4 is what an agent writes of a shim that was.)
+    RunnerKilled,
 }
 
 /// Makes the file, with room for all that will ever stand in it.
@@ -81,13 +85,19 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn write(file: &File, end: End, flags: Flags, last_words: &[u8]) {
+    // The room is there already; if the disk fails nonetheless, the agent sees that nothing stands here.
+    let _best_effort = file.write_all_at(&encode(end, flags, last_words), 0);
+}
+
+pub(crate) fn encode(end: End, flags: Flags, last_words: &[u8]) -> Vec<u8> {
     let (kind, stage, value) = match end {
         End::Code(code) => (1, 0, code),
         End::Signal(signal) => (2, 0, signal),
         End::NeverRan(failure) => (3, failure.stage as u8, failure.errno),
+        End::RunnerKilled => (5, 0, 0),
     };
     let words = &last_words[..last_words.len().min(tail::LONGEST)];
-    let mut record = Vec::with_capacity(256);
+    let mut record = Vec::with_capacity(LONGEST);
     record.extend_from_slice(MAGIC);
     record.extend_from_slice(&[
         kind,
@@ -98,10 +108,14 @@ pub(crate) fn write(file: &File, end: End, flags: Flags, last_words: &[u8]) {
     record.extend_from_slice(&value.to_be_bytes());
     record.extend_from_slice(&u16::try_from(words.len()).unwrap_or(0).to_be_bytes());
     record.extend_from_slice(words);
-    let hash = record.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    let sum = hash(&record);
+    record.extend_from_slice(&sum.to_be_bytes());
+    record
+}
+
+/// FNV-1a.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    record.extend_from_slice(&hash.to_be_bytes());
-    // The room is there already; if the disk fails nonetheless, the agent sees that nothing stands here.
-    let _best_effort = file.write_all_at(&record, 0);
+    })
 }

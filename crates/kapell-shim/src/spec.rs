@@ -45,6 +45,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) arguments: Vec<*const c_char>,
     pub(crate) environment: Vec<*const c_char>,
     pub(crate) path: &'a [u8],
+    /// What it is told of its home.
+    pub(crate) home: Option<&'a CStr>,
     /// What a launcher reads, which the file does not have.
     pub(crate) document: Option<OwnedFd>,
 }
@@ -84,6 +86,8 @@ impl<'a> Spec<'a> {
         let variables = texts.list()?;
         let mut own = variables.iter().filter_map(|text| text.to_bytes().strip_prefix(b"PATH="));
         let path = own.next_back().unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
+        let is_home = |text: &&CStr| text.to_bytes().starts_with(b"HOME=");
+        let home = variables.iter().copied().find(is_home);
         let pointers = variables.iter().map(|text| text.as_ptr());
         let environment = pointers.chain([std::ptr::null()]).collect();
         (texts.next()?.to_bytes() == END).then_some(())?;
@@ -107,6 +111,7 @@ impl<'a> Spec<'a> {
             arguments,
             environment,
             path,
+            home,
             document: None,
         })
     }

@@ -1,6 +1,6 @@
 //! Starts the program of a container.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
@@ -105,7 +105,7 @@ fn become_program(spec: &Spec<'_>, inherited: &Inherited, shim: i32) -> Failure 
     match (prepare(), spec.launch) {
         // Not executed anew: that would only cost time.
         (Ok(()), Some(file)) => sys::exit(launch::run(file.to_bytes())),
-        (Ok(()), None) => execute(spec),
+        (Ok(()), None) => execute(&candidates(spec), &spec.arguments, &spec.environment),
         (Err(failure), _) => failure,
     }
 }
@@ -117,25 +117,36 @@ fn join(group: &CStr) -> Result<(), i32> {
     joined.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-fn execute(spec: &Spec<'_>) -> Failure {
+/// The files that the program of this name may be.
+pub(crate) fn candidates(spec: &Spec<'_>) -> Vec<CString> {
     let name = spec.program.to_bytes();
     if name.contains(&b'/') {
-        let errno = sys::execute(spec.program, &spec.arguments, &spec.environment);
-        let there = errno == libc::ENOENT && sys::exists(spec.program);
-        return Failure { stage: if there { Stage::Interpreter } else { Stage::Program }, errno };
+        return vec![spec.program.to_owned()];
     }
-    let mut found = Failure { stage: Stage::Program, errno: libc::ENOENT };
-    for dir in spec.path.split(|byte| *byte == b':') {
+    let dirs = spec.path.split(|byte| *byte == b':');
+    let path = |dir: &[u8]| {
         let dir = if dir.is_empty() { b"." } else { dir };
-        let Ok(path) = CString::new([dir, b"/", name].concat()) else { continue };
-        let errno = sys::execute(&path, &spec.arguments, &spec.environment);
+        CString::new([dir, b"/", name].concat()).ok()
+    };
+    dirs.filter_map(path).collect()
+}
+
+/// Executes the first of them that can be. Returns only if none can; allocates nothing.
+pub(crate) fn execute(
+    candidates: &[CString],
+    arguments: &[*const c_char],
+    environment: &[*const c_char],
+) -> Failure {
+    let mut found = Failure { stage: Stage::Program, errno: libc::ENOENT };
+    for path in candidates {
+        let errno = sys::execute(path, arguments, environment);
         match errno {
-            libc::ENOENT if sys::exists(&path) => {
+            libc::ENOENT if sys::exists(path) => {
                 return Failure { stage: Stage::Interpreter, errno };
             }
-            libc::ENOENT | libc::ENOTDIR => {}
             // Another directory may have one that may be executed.
             libc::EACCES => found.errno = errno,
+            libc::ENOENT | libc::ENOTDIR if candidates.len() > 1 => {}
             _ => return Failure { errno, ..found },
         }
     }

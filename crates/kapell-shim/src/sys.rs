@@ -257,6 +257,13 @@ pub(crate) fn reset_signals() {
             let nothing: *mut u64 = std::ptr::null_mut();
             libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), nothing, 8);
         }
+    }
+    hold_back_no_signals();
+}
+
+pub(crate) fn hold_back_no_signals() {
+    // SAFETY: fills and reads a set of ours.
+    unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());

@@ -16,6 +16,9 @@ const KILLED: u8 = 4;
 const OUT_OF_MEMORY: u8 = 1;
 const SHIM_KILLED: &str =
     "its shim was killed, so it is not known how the program would have ended; all of it was ended";
+const RUNNER_KILLED: u8 = 5;
+/// What is told of a program whose runner was killed.
+pub(crate) const NO_RUNNER: &str = "its runner was killed, so it is not known how the program would have ended; all of it was ended";
 
 /// None if nothing whole stands there.
 pub(crate) fn parse(bytes: &[u8], home: &Path, header: &Header) -> Option<Exit> {
@@ -43,6 +46,7 @@ pub(crate) fn parse(bytes: &[u8], home: &Path, header: &Header) -> Option<Exit> 
             Some(Exit { trouble: Some(text), ..exit })
         }
         KILLED => Some(Exit { trouble: Some(SHIM_KILLED.to_owned()), ..exit }),
+        RUNNER_KILLED => Some(Exit { trouble: Some(NO_RUNNER.to_owned()), ..exit }),
         _ => None,
     }
 }

@@ -106,14 +106,14 @@ pub(super) fn create(path: &Path) -> Result<File, Error> {
     file.map_err(trouble::io("make", path))
 }
 
-pub(super) fn gone(removed: io::Result<()>) -> io::Result<()> {
+pub(crate) fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
 
-fn allow_removal(dir: &Path) {
+pub(crate) fn allow_removal(dir: &Path) {
     let _best_effort = fs::set_permissions(dir, Permissions::from_mode(0o700));
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

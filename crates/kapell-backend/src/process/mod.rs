@@ -17,6 +17,7 @@ mod pidfd;
 pub(crate) mod place;
 pub(crate) mod program;
 mod run_home;
+pub mod runner;
 mod shim;
 pub(crate) mod spec_file;
 mod sweep;
@@ -40,6 +41,7 @@ use tokio::task::JoinSet;
 use self::answer::Answer;
 use self::exec::Launcher;
 use self::place::{Launch, Place, Started};
+use self::runner::Listener;
 use crate::containers::{Containers, Enforced, Error, Exec, Exit, Found, Process, Session, Spec};
 use crate::own_file;
 
@@ -80,6 +82,11 @@ impl ProcessContainers {
     /// When a process was started and when it ended, as far as its files tell.
     pub fn times(&self, guid: &str, process: &str) -> [Option<SystemTime>; 2] {
         self.place.home(guid).run(process).times()
+    }
+
+    /// The runner for programs that need no container of their own.
+    pub async fn runner(&self, listener: Arc<dyn Listener>) -> Result<runner::Opened, Error> {
+        runner::open(self.place.seat(), listener).await
     }
 
     pub(crate) fn place(&self) -> &Arc<Place> {

@@ -16,6 +16,7 @@ use super::groups::{Groups, Membership};
 use super::hidden::{Document, Hidden};
 use super::home::Home;
 use super::program::{Broom, Program, Search, find_shim};
+use super::runner::Seat;
 use super::spec_file::{Header, Order};
 use super::sweep::Left;
 use super::{exit_file, shim, trouble};
@@ -74,6 +75,16 @@ impl Place {
 
     pub(crate) fn shim(&self) -> &Path {
         &self.shim
+    }
+
+    /// What a runner beside the containers is made of.
+    pub(crate) fn seat(&self) -> Seat {
+        Seat {
+            dir: self.containers.with_file_name("runner"),
+            shim: self.shim.clone(),
+            boot: self.boot.clone(),
+            descriptors: self.descriptors,
+        }
     }
 
     pub(crate) fn groups(&self) -> &Groups {

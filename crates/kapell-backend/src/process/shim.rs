@@ -116,6 +116,32 @@ pub(crate) fn spawn_exec(
     started().map_err(trouble::io("execute", program))
 }
 
+/// Starts a runner in its directory. It inherits the lock, as a shim does.
+pub(crate) fn spawn_runner(
+    program: &Path,
+    dir: &Path,
+    lock: &File,
+    boot: &str,
+    joins: &[PathBuf],
+) -> Result<(), Error> {
+    let started = || {
+        let nothing = File::options().read(true).write(true).open("/dev/null")?;
+        let lock = lock.as_raw_fd();
+        let mut arguments = vec![
+            c"kapell-shim".to_owned(),
+            c"runner".to_owned(),
+            CString::new(dir.as_os_str().as_bytes())?,
+            CString::new(lock.to_string())?,
+            CString::new(boot)?,
+        ];
+        for join in joins {
+            arguments.push(CString::new(join.as_os_str().as_bytes())?);
+        }
+        launch(program, [nothing.as_raw_fd(); 3], &[lock], &arguments)
+    };
+    started().map(drop).map_err(trouble::io("execute", program))
+}
+
 fn execute(
     program: &Path,
     home: &Path,

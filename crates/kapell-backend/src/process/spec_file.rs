@@ -98,7 +98,7 @@ const PROGRAM: usize = 2;
 const OF_ITS_OWN: [usize; 5] = [6, 7, 9, 13, 14];
 
 /// What the agent reads again after a restart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Header {
     pub(crate) boot: String,
     pub(crate) program: String,

@@ -73,7 +73,7 @@ impl Orchestrator {
             After::Unstarted { why } => self.unlaunched(&why, now),
             After::Overran { why } => {
                 let exit_code = self.progress_mut().exit_code;
-                self.over(WorkEnd { at: now, exit_code, failure: Some(why) }, now)
+                self.over(WorkEnd { began: None, at: now, exit_code, failure: Some(why) }, now)
             }
         })
     }

@@ -110,6 +110,8 @@ impl Happened {
 /// How work ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkEnd {
+    /// When it began, for who was not told then.
+    pub began: Option<Timestamp>,
     pub at: Timestamp,
     pub exit_code: Option<i32>,
     /// Why it failed, if it did.

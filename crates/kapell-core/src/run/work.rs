@@ -119,7 +119,7 @@ impl Orchestrator {
         match &self.waits {
             // So short was it that its start was not noticed.
             Waits::Launch | Waits::Start => {
-                let mut asks = self.runs(work.at, now);
+                let mut asks = self.runs(work.began.unwrap_or(work.at), now);
                 asks.extend(self.over(work, now));
                 Some(asks)
             }

@@ -103,6 +103,13 @@ impl Tenure {
         self.0.clock.now().since_origin() < until
     }
 
+    /// How long that is so if nothing more is heard of the seat; none if nobody else can have it.
+    pub fn acts_for(&self) -> Option<Duration> {
+        let nanos = self.0.standing.acts_until.load(Ordering::SeqCst);
+        let left = || Duration::from_nanos(nanos).saturating_sub(self.0.clock.now().since_origin());
+        (nanos != u64::MAX).then(left)
+    }
+
     /// Waits until the seat is lost. A seat that is given back is not lost.
     pub async fn lost(&self) -> Loss {
         self.0.standing.told.cancelled().await;

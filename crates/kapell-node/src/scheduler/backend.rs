@@ -79,6 +79,10 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// All attempts of which something is left.
     async fn known(&self) -> Result<Vec<Attempt>, String>;
 
+    /// Whoever leads next cannot find what runs here, and may have it done once more: it is ended, at once if somebody may
+    /// lead already.
+    async fn leave(&self, _kind: StopKind) {}
+
     /// A task on the board that is the work of a run has started or is complete. Only those whose work is tasks listen.
     fn task_changed(&self, _guid: &TaskGuid) {}
 }

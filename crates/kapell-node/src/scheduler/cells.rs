@@ -314,6 +314,7 @@ fn end(task: &Task, at: Timestamp) -> End {
         return End::Unstartable { why: task.failure_reason.clone() };
     }
     End::Ended(WorkEnd {
+        began: None,
         at,
         exit_code: task.exit_code,
         failure: task.failed.then(|| task.failure_reason.clone()),

@@ -110,7 +110,7 @@ impl FakeBackend {
     }
 
     fn finish(&self, attempt: &Attempt, exit_code: Option<i32>, failure: Option<String>) {
-        let end = End::Ended(WorkEnd { at: self.clock.wall(), exit_code, failure });
+        let end = End::Ended(WorkEnd { began: None, at: self.clock.wall(), exit_code, failure });
         self.work.change(attempt, |piece| piece.end = piece.end.take().or(Some(end)));
         self.look(attempt);
     }

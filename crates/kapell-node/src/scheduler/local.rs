@@ -1,9 +1,11 @@
-//! Work as processes of the host that leads: each in a container of the process driver, with a shim that outlives us.
+//! Work as processes of the host that leads, with somebody beside them who outlives us: the runner for ordinary commands,
+//! a container of the process driver with its shim for those that are another user or know secrets, and for workflows.
 //!
-//! A container is made before its program is started and bears the name of its attempt, so there is at most one of
-//! either. What a driver finds after a restart is certain as long as the machine was not started anew: the place of a
-//! launch tells that.
+//! Runner and driver write down what they are about to start, by the name of its attempt, so it is started once at most. What
+//! they find after a restart is certain as long as the machine was not started anew: the place of a launch tells that.
 
+mod ears;
+mod farewell;
 mod host;
 mod mark;
 mod order;
@@ -15,26 +17,37 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use kapell_backend::containers::{Containers as _, Error, Found};
+use futures_util::future::join_all;
+use kapell_backend::containers::{Containers as _, Error, Found, Spec};
 use kapell_backend::process::ProcessContainers;
+use kapell_backend::process::runner::{self, Opened, Runner};
 use kapell_core::causes::chain;
 use kapell_core::run::{Evidence, StopKind};
 use kapell_core::seams::{Clock, Ids, Timestamp};
 use tokio::sync::{Mutex as Door, OwnedMutexGuard, mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
+use self::ears::Ears;
+pub use self::farewell::end_all;
 use self::host::{Host, Where};
 use self::mark::Mark;
 use self::order::{MAIN, Order, guid};
 use super::backend::{Attempt, Backend, Newsroom, Secrets, Work};
 use super::logs::RunLogs;
 use super::teller::{End, Teller};
+use crate::elections::Tenure;
 
 /// Of the output of an attempt, the last so many bytes are kept.
 const LOG_BYTES: u64 = 16 << 20;
+
+/// How often the runner is told that we lead, at most and at least.
+const LEASE_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// How long work may take that is asked to end because we leave.
+const LEAVE: Duration = Duration::from_secs(8);
 
 /// So many processes on one machine may share a data directory.
 const MOST_DIRS: usize = 8;
@@ -50,6 +63,8 @@ pub struct Parts {
     pub secrets: Arc<dyn Secrets>,
     /// Runs workflows: `kapell` itself.
     pub program: PathBuf,
+    /// Nothing of the work outlives it, where others can lead.
+    pub tenure: Option<Tenure>,
 }
 
 /// See the module.
@@ -63,8 +78,9 @@ pub struct LocalBackend {
 #[derive(Debug)]
 struct Inner {
     driver: ProcessContainers,
+    runner: Runner,
     host: Host,
-    teller: Teller,
+    teller: Arc<Teller>,
     logs: RunLogs,
     clock: Arc<dyn Clock>,
     secrets: Arc<dyn Secrets>,
@@ -77,15 +93,32 @@ struct Inner {
 impl LocalBackend {
     /// Finds what earlier hosts have left in the directory.
     pub async fn open(parts: Parts) -> Result<Self, String> {
-        let Parts { data_dir, newsroom, clock, ids, secrets, program } = parts;
-        let below = data_dir.clone();
+        let below = parts.data_dir.clone();
         let opened = tokio::task::spawn_blocking(move || open_free(&below)).await;
         let (dir, driver) = opened.map_err(|error| error.to_string())??;
+        Self::open_in(&dir, driver, parts).await
+    }
+
+    /// Finds what is left in one of the directories, which nobody else has open.
+    async fn open_number(number: usize, parts: Parts) -> Result<Self, String> {
+        let dir = work_dir(&parts.data_dir, number);
+        let to_open = dir.clone();
+        let opened = tokio::task::spawn_blocking(move || ProcessContainers::open(&to_open)).await;
+        let driver = opened.map_err(|error| error.to_string())?.map_err(|error| chain(&error))?;
+        Self::open_in(&dir, driver, parts).await
+    }
+
+    async fn open_in(dir: &Path, driver: ProcessContainers, parts: Parts) -> Result<Self, String> {
+        let Parts { data_dir, newsroom, clock, ids, secrets, program, tenure } = parts;
         let (started, begun) = mpsc::unbounded_channel();
+        let teller = Arc::new(Teller::new(newsroom));
+        let found = driver.runner(Arc::new(Ears(Arc::clone(&teller)))).await;
+        let Opened { runner, link } = found.map_err(|error| chain(&error))?;
         let inner = Arc::new(Inner {
-            host: Host::of(&dir, &*ids)?,
+            host: Host::of(dir, &*ids)?,
             driver,
-            teller: Teller::new(newsroom),
+            runner,
+            teller,
             logs: RunLogs::below(&data_dir),
             clock,
             secrets,
@@ -98,6 +131,10 @@ impl LocalBackend {
         }
         let mut tasks = JoinSet::new();
         tasks.spawn(watch::watch(Arc::clone(&inner), begun));
+        tasks.spawn(link.run());
+        if let Some(tenure) = tenure {
+            tasks.spawn(keep_lease(inner.runner.clone(), tenure));
+        }
         Ok(Self { inner, tasks: Mutex::new(tasks) })
     }
 
@@ -113,12 +150,23 @@ impl LocalBackend {
     }
 }
 
+/// Sees to it that nothing goes on when we do not lead any more, be it that we are killed.
+async fn keep_lease(runner: Runner, tenure: Tenure) {
+    while let Some(left) = tenure.acts_for() {
+        runner.lease(left);
+        tokio::time::sleep((left / 4).clamp(LEASE_PAUSE.0, LEASE_PAUSE.1)).await;
+    }
+}
+
+fn work_dir(data_dir: &Path, number: usize) -> PathBuf {
+    data_dir.join(if number == 1 { "work".to_owned() } else { format!("work-{number}") })
+}
+
 /// The first directory that no other process works in: a leader that was deposed while it was stopped still has its own.
 fn open_free(data_dir: &Path) -> Result<(PathBuf, ProcessContainers), String> {
     let mut taken = String::new();
     for number in 1..=MOST_DIRS {
-        let name = if number == 1 { "work".to_owned() } else { format!("work-{number}") };
-        let dir = data_dir.join(name);
+        let dir = work_dir(data_dir, number);
         match ProcessContainers::open(&dir) {
             Ok(driver) => return Ok((dir, driver)),
             Err(Error::Io { what, source }) if source.kind() == io::ErrorKind::WouldBlock => {
@@ -142,7 +190,7 @@ impl Inner {
 
     /// Takes up what an earlier host has left.
     async fn adopt(&self, found: &Found) {
-        let Some(mark) = Mark::read(found) else {
+        let Some(mark) = Mark::read(&found.tag) else {
             tracing::warn!(container = %found.guid, "this container is not the work of a run: it is left alone");
             return;
         };
@@ -156,10 +204,10 @@ impl Inner {
         let now = self.clock.wall();
         self.teller.add(&attempt);
         self.teller.started(&attempt, began.unwrap_or(now));
-        match &process.exit {
+        match process.exit.clone() {
             None => drop(self.started.send(mark)),
             Some(exit) => {
-                let end = watch::of_exit(self, &mark, exit, ended.unwrap_or(now));
+                let end = watch::of_exit(self, &mark, exit, ended.unwrap_or(now)).await;
                 self.teller.ended(&attempt, End::Ended(end));
             }
         }
@@ -179,12 +227,17 @@ impl Inner {
         let dir = self.driver.dir(&guid(attempt));
         let logs = (&self.logs, LOG_BYTES);
         let order = order::of(work, dir, logs, &self.program, &*self.secrets).await?;
-        let Order { spec, process, kind } = order;
+        let Order { spec, process, kind, by_runner } = order;
         let _alone = self.enter(attempt).await;
         if !self.teller.knows(attempt) {
             return Err("it was stopped before it was started".to_owned());
         }
         let guid = spec.guid.clone();
+        if by_runner {
+            let Spec { guid, tag, logs, log_bytes, .. } = spec;
+            let order = runner::Order { guid, tag, process, logs, log_bytes };
+            return self.runner.launch(order).await.map_err(|error| chain(&error));
+        }
         self.driver.create(spec).await.map_err(|error| chain(&error))?;
         if let Err(error) = self.driver.run(&guid, process).await {
             self.discard(attempt).await;
@@ -195,9 +248,24 @@ impl Inner {
         Ok(())
     }
 
+    /// What is known of it stays known, for whoever comes here next.
+    async fn stop_all(&self, kind: StopKind) {
+        let attempts = self.teller.all();
+        let stop = async |attempt: &Attempt| {
+            if let Err(error) = self.stop(attempt, kind).await {
+                let (run, error) = (&attempt.run_id, chain(&error));
+                tracing::error!(%run, %error, "the work of a run could not be ended: it may still run");
+            }
+        };
+        join_all(attempts.iter().map(stop)).await;
+    }
+
     async fn stop(&self, attempt: &Attempt, kind: StopKind) -> Result<(), Error> {
         let _alone = self.enter(attempt).await;
         let guid = guid(attempt);
+        if self.runner.stop(&guid, kind == StopKind::AtOnce).await? {
+            return Ok(());
+        }
         let ended = match kind {
             StopKind::Graceful => match self.driver.stop(&guid, MAIN).await {
                 Ok(()) => self.driver.ended(&guid, MAIN).await.map(drop),
@@ -272,6 +340,7 @@ impl Backend for LocalBackend {
     async fn release(&self, attempt: &Attempt) {
         let alone = self.inner.enter(attempt).await;
         self.inner.teller.forget(attempt);
+        self.inner.runner.release(&guid(attempt));
         self.inner.discard(attempt).await;
         drop(alone);
         self.inner.doors().remove(attempt);
@@ -279,6 +348,13 @@ impl Backend for LocalBackend {
 
     async fn known(&self) -> Result<Vec<Attempt>, String> {
         Ok(self.inner.teller.all())
+    }
+
+    async fn leave(&self, kind: StopKind) {
+        if kind == StopKind::Graceful {
+            let _those_who_do_not_heed_it = timeout(LEAVE, self.inner.stop_all(kind)).await;
+        }
+        self.inner.stop_all(StopKind::AtOnce).await;
     }
 }
 

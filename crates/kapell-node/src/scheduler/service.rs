@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_core::job::due::AHEAD;
+use kapell_core::run::StopKind;
 use kapell_core::seams::Clock;
 use tokio::sync::{mpsc, watch};
 
@@ -97,12 +98,14 @@ impl Service for SchedulerService {
             store: Arc::clone(stage.tenure.store()),
             scheduler: scheduler.clone(),
             newsroom,
+            tenure: stage.tenure.clone(),
         });
         let Supply { backends, checker, webhooks, errands } = supply.await?;
         scheduler.webhooks = webhooks;
         let Some(told) = board.scheduler_news() else {
             return Err(Failure::Passing("another scheduler goes by this board".to_owned()));
         };
+        let left_behind = backends.clone();
         let mut actor = Actor::new(Makings {
             board,
             clock: Arc::clone(&parts.clock),
@@ -118,6 +121,13 @@ impl Service for SchedulerService {
         Ok(Running::new(async move {
             actor.run(ears).await;
             drop((close, errands));
+            // Where others can lead, they cannot find what runs here.
+            if stage.tenure.acts_for().is_some() {
+                let is_lost = stage.tenure.loss().is_some();
+                left_behind
+                    .leave(if is_lost { StopKind::AtOnce } else { StopKind::Graceful })
+                    .await;
+            }
             if stage.stop.is_cancelled() {
                 Ok(())
             } else {

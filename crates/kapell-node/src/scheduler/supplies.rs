@@ -10,6 +10,7 @@ use kapell_core::board::{Domain, SecretName, TaskGuid};
 use kapell_core::causes::chain;
 use kapell_core::constraint::lines::Pace;
 use kapell_core::job::{JobDefinition, Payload};
+use kapell_core::run::StopKind;
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::secret::Secret;
 use kapell_store::Store;
@@ -28,6 +29,7 @@ use super::outbox::BoardOutbox;
 use crate::access::{self, ClusterKey};
 use crate::board::Board;
 use crate::constraint::{self, BoardCells, Inbox, Means};
+use crate::elections::Tenure;
 use crate::link::CellLink;
 use crate::webhook::{self, Handler, HttpOutbound};
 
@@ -79,6 +81,12 @@ impl Backends {
         }
     }
 
+    pub(super) async fn leave(&self, kind: StopKind) {
+        for backend in &self.all {
+            backend.leave(kind).await;
+        }
+    }
+
     pub(super) fn task_changed(&self, guid: &TaskGuid) {
         for backend in &self.all {
             backend.task_changed(guid);
@@ -94,6 +102,8 @@ pub struct Opening {
     pub scheduler: Scheduler,
     /// Where backends tell what became of work.
     pub newsroom: Newsroom,
+    /// For how long it may act.
+    pub tenure: Tenure,
 }
 
 /// What a scheduler works with.
@@ -136,7 +146,7 @@ impl fmt::Debug for HostSupplies {
 #[async_trait]
 impl Supplies for HostSupplies {
     async fn open(&self, opening: Opening) -> Result<Supply, String> {
-        let Opening { board, store, scheduler, newsroom } = opening;
+        let Opening { board, store, scheduler, newsroom, tenure } = opening;
         let secrets = access::Secrets::new(store, Arc::clone(&self.clock), &self.key);
         let secrets = Arc::new(secrets.map_err(|error| chain(&error))?);
         let host = LocalBackend::open(local::Parts {
@@ -146,6 +156,7 @@ impl Supplies for HostSupplies {
             ids: Arc::clone(&self.ids),
             secrets: Arc::clone(&secrets) as Arc<dyn Secrets>,
             program: self.program.clone(),
+            tenure: Some(tenure),
         })
         .await?;
         let cells = CellsBackend::new(

@@ -65,8 +65,13 @@ impl Teller {
     }
 
     /// The first end counts.
-    pub(super) fn ended(&self, attempt: &Attempt, end: End) {
-        self.change(attempt, |known| known.end = known.end.take().or(Some(end)));
+    pub(super) fn ended(&self, attempt: &Attempt, mut end: End) {
+        self.change(attempt, |known| {
+            if let End::Ended(work) = &mut end {
+                work.began = work.began.or(known.started);
+            }
+            known.end = known.end.take().or(Some(end));
+        });
     }
 
     /// What is known of an attempt; what this says is not told again.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use kapell_backend::containers::{Exit, Process};
-use kapell_core::job::WorkflowPayload;
+use kapell_core::job::{Payload, WorkflowPayload};
 use kapell_core::run::WorkEnd;
 use kapell_core::seams::Timestamp;
 use kapell_core::workflow;
@@ -19,14 +19,16 @@ use crate::flow::History;
 const GRACE: Duration = Duration::from_secs(30);
 const FILE: &str = "workflow.yaml";
 
-/// Puts the workflow into the directory of the attempt, and says what runs it there.
+/// Puts the workflow into the directory of the attempt, and says what runs it there. Blocks.
 pub(super) fn process(
     work: &Work,
-    flow: &WorkflowPayload,
     kept: &RunLogs,
     program: &str,
     process: Process,
 ) -> Result<Process, String> {
+    let Some(Payload::Workflow(flow)) = work.definition.payload() else {
+        return Err("the job names no workflow".to_owned());
+    };
     let text = text(flow)?;
     let read = workflow::load(text.as_bytes(), "workflow");
     let named = read.map(|read| read.workflow.params.named).unwrap_or_default();
@@ -60,7 +62,7 @@ fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// What the end of `kapell process` means: its journal knows why a workflow failed.
+/// What the end of `kapell process` means: its journal knows why a workflow failed. Blocks.
 pub(super) fn end(exit: &Exit, at: Timestamp, attempt: &Attempt, kept: &RunLogs) -> WorkEnd {
     let plain = outcome::of_exit(exit);
     let failure = match exit.code {
@@ -72,7 +74,7 @@ pub(super) fn end(exit: &Exit, at: Timestamp, attempt: &Attempt, kept: &RunLogs)
         Some(130 | 143) => Some("the workflow was interrupted".to_owned()),
         Some(_) | None => plain.failure,
     };
-    WorkEnd { at, exit_code: plain.exit_code, failure: failure.map(outcome::cut) }
+    WorkEnd { began: None, at, exit_code: plain.exit_code, failure: failure.map(outcome::cut) }
 }
 
 fn with_words(what: &str, exit: &Exit) -> String {

@@ -30,6 +30,7 @@ use kapell_node::conductor::{
 use kapell_node::elections::{Elections, Killer, Leased, Locked, LockedParts, Parts, Refusal};
 use kapell_node::link::{HttpCallbacks, HttpCells};
 use kapell_node::scheduler::janitor::Janitor;
+use kapell_node::scheduler::local;
 use kapell_node::scheduler::logs::RunLogs;
 use kapell_node::scheduler::{self, HostSupplies, Keeps, SchedulerService, Supplies};
 use kapell_node::system::{SystemClock, SystemIds};
@@ -146,6 +147,8 @@ struct Host<'a> {
     board: board::Parts,
     scheduler: scheduler::Settings,
     supplies: Arc<dyn Supplies>,
+    /// Where the work of runs is.
+    jobs: PathBuf,
     companion: Option<&'a dyn Companion>,
 }
 
@@ -194,7 +197,7 @@ impl<'a> Host<'a> {
         }
         keeping.spawn(janitor(config, &logs, &server, &face).run());
         let keeps = Keeps { logs, address: address.clone() };
-        let supplies = Arc::new(supplies((jobs, keeps), &cells, &clock, &key)?);
+        let supplies = Arc::new(supplies((jobs.clone(), keeps), &cells, &clock, &key)?);
         let board = board_parts(config, cells, &clock, &face);
         if let Some(companion) = companion {
             companion.begin(local, &token, Box::pin(face.led())).await?;
@@ -212,11 +215,28 @@ impl<'a> Host<'a> {
             board,
             scheduler: config.scheduler,
             supplies,
+            jobs,
             companion,
         };
         let ending = host.launch_again_and_again(&mut signals).await;
+        host.end_runs(&ending, &mut signals).await;
         host.close(&ending, server, journal, &mut signals).await;
         ending
+    }
+
+    /// Ends what runs have running here, if a person has ended host and cell: nobody would try it again. Their outcome is
+    /// stored at the next start.
+    async fn end_runs(&self, ending: &anyhow::Result<Ending>, signals: &mut Signals) {
+        let (Ok(Ending::Stopped(Stop::Interrupt)), Some(_)) = (ending, self.companion) else {
+            return;
+        };
+        tokio::select! {
+            biased;
+            ended = local::end_all(&self.jobs) => if let Err(why) = ended {
+                say(&format!("{}: work of runs may go on: {why}\n", self.name()));
+            },
+            again = signals.next() => again.exit_at_once(self.name()),
+        }
     }
 
     /// Lets clients finish, and notes what is left to note.

@@ -43,6 +43,7 @@ async fn open(dir: &Path) -> (LocalBackend, UnboundedReceiver<News>) {
         ids: Arc::new(SystemIds),
         secrets: Arc::new(NoSecrets),
         program: PathBuf::from(env!("CARGO_BIN_EXE_kapell")),
+        tenure: None,
     };
     (LocalBackend::open(parts).await.unwrap(), news)
 }

@@ -15,7 +15,7 @@ fn stored(state: RunState) -> Run {
 
 fn ended(code: i32) -> WorkEnd {
     let failure = (code != 0).then(|| format!("exit code {code}"));
-    WorkEnd { at: NOW.before(secs(2)), exit_code: Some(code), failure }
+    WorkEnd { began: None, at: NOW.before(secs(2)), exit_code: Some(code), failure }
 }
 
 fn evidence() -> Vec<Evidence> {
@@ -132,6 +132,17 @@ fn every_stored_run_comes_to_an_end_whatever_is_found_and_no_attempt_is_launched
             }
         }
     }
+}
+
+#[test]
+fn work_that_ended_before_anybody_stored_its_start_took_the_time_that_it_took() {
+    let began = NOW.before(secs(42));
+    let work = WorkEnd { began: Some(began), ..ended(0) };
+    let mut stage = adopt(stored(RunState::ContainerCreating), &Evidence::Ended(work));
+    assert!(stage.next());
+    assert_eq!(stage.it.started_at(), Some(began));
+    stage.play();
+    assert_eq!(stage.board.metrics.unwrap().execution_ms, 40_000);
 }
 
 #[test]

@@ -93,8 +93,12 @@ fn what_is_about_another_attempt_is_not_taken_for_this_one() {
     let mut stage = Stage::new(full(), script());
     stage.play_to(RunState::Retrying).play_to(RunState::Running);
     assert_eq!(stage.it.attempt(), 1);
-    let work =
-        crate::run::WorkEnd { at: stage.now, exit_code: Some(7), failure: Some("late".to_owned()) };
+    let work = crate::run::WorkEnd {
+        began: None,
+        at: stage.now,
+        exit_code: Some(7),
+        failure: Some("late".to_owned()),
+    };
     stage.tell(Happened::Ended { attempt: 0, work });
     stage.tell(Happened::Stopped { attempt: 0, left: None });
     stage.tell(Happened::LaunchFailed { attempt: 0, why: "late".to_owned() });

@@ -349,7 +349,7 @@ impl Stage {
         let exits = &self.script.exits;
         let code = exits[usize::try_from(attempt).unwrap().min(exits.len() - 1)];
         let failure = (code != 0).then(|| format!("exit code {code}"));
-        WorkEnd { at: self.now, exit_code: Some(code), failure }
+        WorkEnd { began: None, at: self.now, exit_code: Some(code), failure }
     }
 
     fn stop(&mut self, attempt: u32, kind: StopKind) {
@@ -362,6 +362,7 @@ impl Stage {
         });
         if matches!(self.work.get(&attempt), Some(Work::Running(_))) {
             let work = WorkEnd {
+                began: None,
                 at: self.now.after(secs(2)),
                 exit_code: Some(143),
                 failure: Some("SIGTERM".to_owned()),

@@ -16,7 +16,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 fn work() -> impl Strategy<Value = WorkEnd> {
     (0..3_i32).prop_map(|code| {
         let failure = (code != 0).then(|| "it failed".to_owned());
-        WorkEnd { at: START, exit_code: Some(code), failure }
+        WorkEnd { began: None, at: START, exit_code: Some(code), failure }
     })
 }
 

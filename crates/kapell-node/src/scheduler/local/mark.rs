@@ -1,6 +1,5 @@
 //! What a container remembers of the attempt that it is.
 
-use kapell_backend::containers::Found;
 use kapell_core::run::RunId;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +34,7 @@ impl Mark {
     }
 
     /// None if it is none of ours.
-    pub(super) fn read(found: &Found) -> Option<Self> {
-        serde_json::from_slice(&found.tag).ok()
+    pub(super) fn read(tag: &[u8]) -> Option<Self> {
+        serde_json::from_slice(tag).ok()
     }
 }

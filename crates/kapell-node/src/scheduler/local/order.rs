@@ -11,6 +11,7 @@ use kapell_core::expand::{self, Values};
 use kapell_core::job::{Command, Length, Payload};
 use kapell_core::run::task_guid;
 use kapell_core::secret::not_set;
+use tokio::task::spawn_blocking;
 
 use super::mark::{Kind, Mark};
 use crate::cell::launch::{Environment, PATH, look_up};
@@ -28,6 +29,8 @@ pub(super) struct Order {
     pub(super) spec: Spec,
     pub(super) process: Process,
     pub(super) kind: Kind,
+    /// The runner for many can do it: no other user, and nothing to hide from its files.
+    pub(super) by_runner: bool,
 }
 
 /// The name of the container of an attempt.
@@ -58,7 +61,11 @@ pub(super) async fn of(
         env.set(name.as_str(), value.as_str());
     }
     env.set_default("PATH", PATH.to_owned());
-    env.set_default("HOME", dir.to_string_lossy().into_owned());
+    let user = self::user(user)?;
+    let by_runner = kind == Kind::Command && user == User::Same && env.secrets.is_empty();
+    if !by_runner {
+        env.set_default("HOME", dir.to_string_lossy().into_owned());
+    }
     about(work, &mut env);
     let process = Process {
         name: MAIN.to_owned(),
@@ -73,14 +80,19 @@ pub(super) async fn of(
     };
     let process = match payload {
         Some(Payload::Command(command)) => of_command(command, &work.parameters, process)?,
-        Some(Payload::Workflow(flow)) => workflow::process(work, flow, logs, program, process)?,
+        Some(Payload::Workflow(_)) => {
+            let (work, logs, program) = (work.clone(), logs.clone(), program.to_owned());
+            let written =
+                spawn_blocking(move || workflow::process(&work, &logs, &program, process));
+            written.await.map_err(|error| error.to_string())??
+        }
         Some(Payload::Task(_)) | None => process,
     };
     let spec = Spec {
         guid: guid(&work.attempt),
         tag: Mark::of(&work.attempt, kind).encode()?,
         rootfs: None,
-        user: self::user(user)?,
+        user,
         limits: Limits::default(),
         ports: Vec::new(),
         logs: logs.output_of(&work.attempt),
@@ -88,7 +100,7 @@ pub(super) async fn of(
         log_rate: None,
         sole: true,
     };
-    Ok(Order { spec, process, kind })
+    Ok(Order { spec, process, kind, by_runner })
 }
 
 fn of_command(

@@ -9,6 +9,7 @@ use kapell_core::causes::chain;
 use kapell_core::run::WorkEnd;
 use kapell_core::seams::Timestamp;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
 use super::Inner;
 use super::mark::{Kind, Mark};
@@ -50,16 +51,21 @@ async fn end(inner: &Inner, mark: Mark) -> (Attempt, End) {
             }
         }
     };
-    let end = of_exit(inner, &mark, &exit, inner.clock.wall());
+    let end = of_exit(inner, &mark, exit, inner.clock.wall()).await;
     (attempt, End::Ended(end))
 }
 
-pub(super) fn of_exit(inner: &Inner, mark: &Mark, exit: &Exit, at: Timestamp) -> WorkEnd {
+pub(super) async fn of_exit(inner: &Inner, mark: &Mark, exit: Exit, at: Timestamp) -> WorkEnd {
+    let plain = |exit: &Exit| {
+        let outcome = outcome::of_exit(exit);
+        WorkEnd { began: None, at, exit_code: outcome.exit_code, failure: outcome.failure }
+    };
     match mark.kind {
-        Kind::Command => {
-            let outcome = outcome::of_exit(exit);
-            WorkEnd { at, exit_code: outcome.exit_code, failure: outcome.failure }
+        Kind::Command => plain(&exit),
+        Kind::Workflow => {
+            let (attempt, logs, known) = (mark.attempt(), inner.logs.clone(), exit.clone());
+            let read = spawn_blocking(move || workflow::end(&exit, at, &attempt, &logs)).await;
+            read.unwrap_or_else(|_| plain(&known))
         }
-        Kind::Workflow => workflow::end(exit, at, &mark.attempt(), &inner.logs),
     }
 }

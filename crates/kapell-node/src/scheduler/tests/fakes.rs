@@ -105,7 +105,7 @@ impl Fake {
 
     pub(super) fn end(&self, attempt: &Attempt, code: i32) {
         let failure = (code != 0).then(|| format!("exit code {code}"));
-        let work = WorkEnd { at: self.clock.wall(), exit_code: Some(code), failure };
+        let work = WorkEnd { began: None, at: self.clock.wall(), exit_code: Some(code), failure };
         self.state().works.insert(attempt.clone(), Known::Ended(work.clone()));
         self.tell(attempt, What::Ended(work));
     }

@@ -80,7 +80,7 @@ impl Held {
 
     /// Ends the work of a run as if it had done well.
     pub(crate) fn end(&self, run_id: &RunId) {
-        let end = WorkEnd { at: wall(), exit_code: Some(0), failure: None };
+        let end = WorkEnd { began: None, at: wall(), exit_code: Some(0), failure: None };
         self.tell(run_id, What::Ended(end));
     }
 

@@ -10,6 +10,7 @@ mod rest;
 mod schedules;
 mod spread;
 mod stage;
+mod trivial;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,6 +35,8 @@ struct Plan {
     /// Schedules to be indexed, and jobs to be read and loaded.
     schedules: u32,
     loaded: u32,
+    /// Runs of a program that does nothing.
+    trivial: u32,
 }
 
 const FULL: Plan = Plan {
@@ -47,6 +50,7 @@ const FULL: Plan = Plan {
     ahead: kapell_core::job::due::AHEAD,
     schedules: 1_000_000,
     loaded: 100_000,
+    trivial: 3_000,
 };
 const SMOKE: Plan = Plan {
     rounds: 1,
@@ -59,6 +63,7 @@ const SMOKE: Plan = Plan {
     ahead: Duration::from_secs(2),
     schedules: 1_000,
     loaded: 200,
+    trivial: 40,
 };
 
 /// Nothing here takes so long unless something is wrong.
@@ -67,7 +72,8 @@ const LIMIT: Duration = Duration::from_secs(900);
 const WORKERS: u16 = 2;
 
 /// What can be measured alone. `held` is what `rest` starts in a process of its own.
-const PARTS: [&str; 6] = ["rest", "spread", "instant", "schedules", "load", rest::INSIDE];
+const PARTS: [&str; 7] =
+    ["rest", "spread", "instant", "schedules", "load", "trivial", rest::INSIDE];
 
 fn main() -> anyhow::Result<()> {
     let mut words = std::env::args().skip(1);
@@ -99,6 +105,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wants("load") {
                 load::measure(dir.path(), plan).await.context("loading jobs")?;
+            }
+            if wants("trivial") {
+                trivial::measure(&kapell, dir.path(), plan).await.context("trivial runs")?;
             }
             if wants("rest") {
                 rest::measure(&kapell, plan).await.context("at rest")?;

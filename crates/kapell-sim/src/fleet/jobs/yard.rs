@@ -245,7 +245,7 @@ impl Yard {
     pub(in crate::fleet) fn end(&self, attempt: &Attempt, code: i32) {
         let at = self.clock.wall();
         let failure = (code != 0).then(|| format!("exit code {code}"));
-        let work = WorkEnd { at, exit_code: Some(code), failure };
+        let work = WorkEnd { began: None, at, exit_code: Some(code), failure };
         {
             let mut inner = self.inner();
             let Some(piece @ Piece::Runs { .. }) = inner.works.get_mut(attempt) else { return };

@@ -63,7 +63,9 @@ pub(super) async fn logs(call: &Call, upstream: &Arc<Upstream>) -> Answered {
             Ok(None) => {}
         }
     }
-    let Some((scheduler, _)) = kept.filter(|_| is_there || wanted.follow) else {
+    // Work that wrote nothing has left no files.
+    let is_empty = run.started_at.is_some() && attempt == run.attempt;
+    let Some((scheduler, _)) = kept.filter(|_| is_there || is_empty || wanted.follow) else {
         return Err(missing("log of run", &format!("{run_id}, attempt {attempt}")));
     };
     Ok(send(RunLog { live, scheduler }, wanted, place))

@@ -10,4 +10,5 @@ mod meanwhile;
 mod receiver;
 mod rounds;
 mod signature;
+mod stopped;
 mod work;

@@ -3,6 +3,7 @@ mod killed;
 mod orders;
 mod places;
 mod rig;
+mod runner;
 mod workflows;
 
 pub(crate) use rig::{command, work};

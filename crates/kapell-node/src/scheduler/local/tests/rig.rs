@@ -74,6 +74,7 @@ pub(super) async fn open_with(
         ids: Arc::new(SystemIds),
         secrets: Arc::new(OneSecret),
         program: program.to_owned(),
+        tenure: None,
     };
     (LocalBackend::open(parts).await.unwrap(), news)
 }
