@@ -10,7 +10,7 @@ use crate::constraint::Pulse;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) it: Orchestrator,
-    /// Its one timer. What the queue has besides is out of date.
+    /// Its one timer, which is in the queue.
     pub(super) ring: Option<(Timestamp, Timer)>,
     pub(super) working: Option<Box<Working>>,
     /// Of its newest errand: an answer to an older one does not count.
