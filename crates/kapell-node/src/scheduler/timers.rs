@@ -40,6 +40,12 @@ impl Timers {
         self.queue = all.collect();
     }
 
+    /// About how much it has been given: its nodes are at least half full.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.queue.len() * size_of::<(Timestamp, Key)>() * 2
+    }
+
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }

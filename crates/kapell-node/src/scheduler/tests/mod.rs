@@ -1,4 +1,5 @@
 mod clock;
+mod crowd;
 mod failing;
 mod failover;
 mod fakes;
