@@ -77,12 +77,6 @@ macro_rules! id {
             }
         }
 
-        impl Borrow<str> for $name {
-            fn borrow(&self) -> &str {
-                &self.0
-            }
-        }
-
         impl From<String> for $name {
             fn from(text: String) -> Self {
                 Self(text.into())
@@ -132,6 +126,13 @@ id! {
 id! {
     /// Names a job.
     JobId
+}
+
+/// A job is often looked for by what the id of a run says.
+impl Borrow<str> for JobId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
 }
 id! {
     /// Names jobs that take turns.

@@ -228,7 +228,8 @@ impl Places {
             if !places.holders.remove(run) {
                 places.waiting.retain(|(_, waits)| waits != run);
             }
-            if places.waiting.is_empty() && places.terms.group.is_none() && self.held_in.is_empty() {
+            if places.waiting.is_empty() && places.terms.group.is_none() && self.held_in.is_empty()
+            {
                 return Vec::new();
             }
         }

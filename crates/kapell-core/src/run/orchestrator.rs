@@ -303,12 +303,7 @@ impl Orchestrator {
     }
 
     /// A step of ours is legal, or it is a mistake of this module: then the run stays where it is, which its timeline says.
-    pub(super) fn step(
-        &mut self,
-        to: RunState,
-        why: impl Into<Cow<'static, str>>,
-        now: Timestamp,
-    ) {
+    pub(super) fn step(&mut self, to: RunState, why: impl Into<Cow<'static, str>>, now: Timestamp) {
         if let Err(illegal) = self.advance(to, why.into(), now) {
             debug_assert!(false, "{illegal}");
             self.note(now, Noted::Ignored { what: illegal.to_string() });

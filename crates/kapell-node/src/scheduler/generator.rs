@@ -1,7 +1,7 @@
 //! Makes runs of moments ahead of their time: wakes when something is due, plans by pure functions, asks the board.
 
 use std::collections::VecDeque;
-use std::panic::resume_unwind as resume;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use kapell_core::board::{JobId, Request};
 use kapell_core::job::due::{self, Planned};
 use kapell_core::job::{JobDefinition, JobRequest};
-use kapell_core::schedule::index::{self, Index};
 use kapell_core::schedule::Schedule;
+use kapell_core::schedule::index::{self, Index};
 use kapell_core::seams::Timestamp;
 use rustc_hash::FxHashMap;
 
@@ -96,8 +96,8 @@ impl Generator {
         let parts: Vec<_> = std::thread::scope(|scope| {
             let begin = |(some, first)| scope.spawn(move || read_all(some, first));
             let threads: Vec<_> = found.chunks(each).zip(firsts).map(begin).collect();
-            let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(resume);
-            threads.into_iter().map(join).collect()
+            let joined = threads.into_iter().map(ScopedJoinHandle::join);
+            joined.map(|part| part.unwrap_or_else(|panic| resume_unwind(panic))).collect()
         });
         let mut indexed = Vec::with_capacity(parts.len());
         for (known, part) in parts {
@@ -186,9 +186,9 @@ impl Generator {
         }
         let looked = board.look(job_id.as_str(), |records| {
             let (job, definition) = records.job(job_id)?;
+            let ahead = self.ahead;
             let known = self.read_anew(job_id, job.revision, definition)?;
             let stands = records.stands(job);
-            let ahead = self.ahead;
             let planned = due::plan(job, stands, definition, &known.schedule, now, ahead);
             Some((stands, planned))
         });

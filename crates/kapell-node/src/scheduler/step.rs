@@ -309,10 +309,10 @@ fn log(it: &Orchestrator, notes: &[Note]) {
         let state = it.state().name();
         match noted {
             Noted::State { to: to @ (RunState::Failed | RunState::Orphaned), why } => {
-                tracing::error!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why, "a run has failed");
+                tracing::error!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why = &**why, "a run has failed");
             }
             Noted::State { to, why } => {
-                tracing::info!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why, "a run has changed");
+                tracing::info!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why = &**why, "a run has changed");
             }
             Noted::Constraint { name, met: false, message } => {
                 tracing::warn!(%run_id, job_id, scheduled_at, state, attempt, name, message, "a constraint is violated");

@@ -37,8 +37,12 @@ fn noted() -> Vec<Noted> {
 fn a_run_is_read_as_it_was_written() {
     let at = |after: i64| Timestamp(START.0 + after);
     let entry = |(noted, number)| Entry { at: at(-5), attempt: number, noted };
-    let metrics =
-        RunMetrics { total_ms: 7, heartbeats_sent: 3, pod_exit_code: Some(9), ..Default::default() };
+    let metrics = RunMetrics {
+        total_ms: 7,
+        heartbeats_sent: 3,
+        pod_exit_code: Some(9),
+        ..Default::default()
+    };
     let whole = Run {
         trigger: Trigger::Manual { who: "ann".to_owned() },
         parameters: [("REGION".to_owned(), "eu".to_owned())].into(),
