@@ -1,5 +1,6 @@
 //! The names of things.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -125,6 +126,13 @@ id! {
 id! {
     /// Names a job.
     JobId
+}
+
+/// A job is often looked for by what the id of a run says.
+impl Borrow<str> for JobId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
 }
 id! {
     /// Names jobs that take turns.

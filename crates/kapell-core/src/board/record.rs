@@ -12,11 +12,11 @@ use super::row::Row;
 use super::task::Task;
 use crate::constraint::Outgoing;
 use crate::job::{ActionId, Definition, Job, JobDefinition};
-use crate::run::{Run, RunId};
+use crate::run::{self, Run, RunId};
 
 /// The format of all records that are objects with names for their fields.
 const OBJECT: u8 = 1;
-/// The format of instances: there are many, so their fields have places instead of names, and
+/// The format of instances and runs: there are many, so their fields have places instead of names, and
 /// what the key says is not said again.
 const ROW: u8 = 2;
 /// The same with what version 2 did not know. Written only where there is something of it to say: all else can be read
@@ -188,7 +188,7 @@ impl Record {
             Self::Job(job) => bytes(JOB, OBJECT, job),
             // Its revision is in its key.
             Self::Definition(of) => bytes(DEFINITION, OBJECT, of.definition.as_ref()),
-            Self::Run(run) => bytes(RUN, OBJECT, run),
+            Self::Run(run) => bytes(RUN, ROW, &run::row::Row::of(run)),
             Self::Message(message) => bytes(MESSAGE, OBJECT, message),
         }
     }
@@ -223,6 +223,11 @@ impl Record {
                     revision: at.1,
                     definition: Arc::new(parse::<JobDefinition>(body)?),
                 })
+            }
+            (RUN, ROW) => {
+                let at = key.strip_prefix(&[RUN]).and_then(run_at).ok_or(Corrupt::Misplaced)?;
+                let row: run::row::Row<'_> = parse(body)?;
+                Self::Run(Box::new(row.at(at).map_err(Corrupt::Garbled)?))
             }
             (RUN, OBJECT) => Self::Run(parse(body)?),
             (MESSAGE, OBJECT) => Self::Message(parse(body)?),
@@ -268,7 +273,8 @@ impl Record {
 fn unknown(key: &[u8], kind: u8, version: u8) -> Corrupt {
     let newest = match kind {
         INSTANCE | EVACUATING => Some(ROW_THAT_SAYS_MORE),
-        DESIRED | TASK | DOMAIN | JOB | DEFINITION | RUN | MESSAGE => Some(OBJECT),
+        RUN => Some(ROW),
+        DESIRED | TASK | DOMAIN | JOB | DEFINITION | MESSAGE => Some(OBJECT),
         _ => None,
     };
     let in_place = key.first() == Some(&kind);

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashMap;
+
 use super::definition::{Group, JobDefinition, Overlap};
 use crate::board::{Domain, GroupName, JobId};
 use crate::run::{RunId, StopKind};
@@ -121,12 +123,18 @@ impl JobPlaces {
     fn is_full(&self) -> bool {
         self.terms.limit().is_some_and(|limit| self.holders.len() >= limit)
     }
+
+    /// Whether whoever asks may go, whatever `overlap` says: nobody waits, and nobody else has a say.
+    fn has_room_for_anyone(&self) -> bool {
+        self.terms.group.is_none() && self.waiting.is_empty() && !self.is_full()
+    }
 }
 
 /// All places: who holds one and who waits for one.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
-    jobs: BTreeMap<JobId, JobPlaces>,
+    /// Nothing is decided by their order.
+    jobs: FxHashMap<JobId, JobPlaces>,
     groups: BTreeMap<GroupKey, GroupPlaces>,
     /// The group in which a run holds its place, whatever its job says meanwhile.
     held_in: BTreeMap<RunId, GroupKey>,
@@ -175,7 +183,7 @@ impl Places {
 
     /// A run that holds its place since before this leader.
     pub fn hold(&mut self, run: &RunId) {
-        let Some(places) = self.jobs.get_mut(&run.job_id()) else { return };
+        let Some(places) = self.jobs.get_mut(run.job()) else { return };
         places.holders.insert(run.clone());
         if let Some(group) = places.terms.turns() {
             self.held_in.insert(run.clone(), group.clone());
@@ -206,11 +214,15 @@ impl Places {
     }
 
     fn enter(&mut self, run: &RunId, due_at: Timestamp, in_turn: bool) -> Vec<Decision> {
-        let job = run.job_id();
-        let Some(places) = self.jobs.get_mut(&job) else { return Vec::new() };
+        let Some(places) = self.jobs.get_mut(run.job()) else { return Vec::new() };
         if places.holders.contains(run) {
             return vec![Decision::Admit { run: run.clone() }];
         }
+        if places.has_room_for_anyone() {
+            places.holders.insert(run.clone());
+            return vec![Decision::Admit { run: run.clone() }];
+        }
+        let job = run.job_id();
         let turn = (due_at, run.clone());
         if places.waiting.contains(&turn) {
             return Vec::new();
@@ -237,13 +249,17 @@ impl Places {
 
     /// A run has ended, or waits no more.
     pub fn ended(&mut self, run: &RunId) -> Vec<Decision> {
-        let job = run.job_id();
-        if let Some(places) = self.jobs.get_mut(&job) {
+        if let Some(places) = self.jobs.get_mut(run.job()) {
             places.stopping.remove(run);
             if !places.holders.remove(run) {
                 places.waiting.retain(|(_, waits)| waits != run);
             }
+            if places.waiting.is_empty() && places.terms.group.is_none() && self.held_in.is_empty()
+            {
+                return Vec::new();
+            }
         }
+        let job = run.job_id();
         let held_in = self.held_in.remove(run);
         if let Some(group) = held_in.as_ref().and_then(|name| self.groups.get_mut(name)) {
             group.holders.remove(run);
@@ -254,7 +270,7 @@ impl Places {
     }
 
     pub fn holds(&self, run: &RunId) -> bool {
-        self.jobs.get(&run.job_id()).is_some_and(|places| places.holders.contains(run))
+        self.jobs.get(run.job()).is_some_and(|places| places.holders.contains(run))
     }
 
     /// How many hold a place, and how many wait.

@@ -1,5 +1,7 @@
 //! What a run does before its work: its time, its place, its constraints.
 
+use std::borrow::Cow;
+
 use super::message::{ActionsDone, Ask, Checked, Timer};
 use super::orchestrator::{Orchestrator, Plan, Waits};
 use super::record::{Noted, SkippedBy};
@@ -119,7 +121,7 @@ impl Orchestrator {
         self.count(checked.counts);
         self.note_all(now, checked.notes);
         if checked.acts {
-            self.step(RunState::ActionPending, &checked.message, now);
+            self.step(RunState::ActionPending, checked.message, now);
             self.step(RunState::ActionRunning, "taking actions", now);
             self.waits = Waits::Actions;
             return Some(vec![Ask::Act { attempt: self.attempt }]);
@@ -138,7 +140,7 @@ impl Orchestrator {
 
     fn go_on(&mut self, verdict: Verdict, message: &str, now: Timestamp) -> Vec<Ask> {
         match verdict {
-            Verdict::Proceed => self.intend(message, now),
+            Verdict::Proceed => self.intend(message.to_owned(), now),
             Verdict::Skip => self.skip(SkippedBy::Constraint, message, now),
             Verdict::Fail => self.end(RunState::Failed, message, now),
             Verdict::Retry => self.retry_or_fail(message, now),
@@ -156,14 +158,14 @@ impl Orchestrator {
         ];
         let here = way.iter().position(|state| *state == self.state);
         for state in &way[here.map_or(0, |here| here + 1)..] {
-            self.step(*state, why, now);
+            self.step(*state, why.to_owned(), now);
         }
         self.progress_mut().skipped = true;
         self.end(RunState::Completed, why, now)
     }
 
     /// Stores what it is about to do before it does it.
-    fn intend(&mut self, why: &str, now: Timestamp) -> Vec<Ask> {
+    fn intend(&mut self, why: impl Into<Cow<'static, str>>, now: Timestamp) -> Vec<Ask> {
         self.step(RunState::ContainerCreating, why, now);
         self.waits = Waits::Intent;
         vec![Ask::Quiet, self.store(UpdateKind::Intent, now)]

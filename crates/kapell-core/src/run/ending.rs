@@ -91,7 +91,7 @@ impl Orchestrator {
     }
 
     pub(super) fn end(&mut self, to: RunState, why: &str, now: Timestamp) -> Vec<Ask> {
-        self.step(to, why, now);
+        self.step(to, why.to_owned(), now);
         why.clone_into(&mut self.progress_mut().reason);
         self.waits = Waits::Disk { leftover: false };
         vec![Ask::Quiet, self.store(UpdateKind::Ended, now)]

@@ -10,6 +10,7 @@ pub mod orchestrator;
 mod progress;
 pub mod record;
 pub mod retry;
+pub(crate) mod row;
 pub mod sight;
 pub mod state;
 pub mod update;

@@ -2,6 +2,7 @@
 //!
 //! No I/O and no clock. While a run waits for nothing but a timer it is this value and nothing else: no task.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::id::RunId;
@@ -312,20 +313,25 @@ impl Orchestrator {
     }
 
     /// A step of ours is legal, or it is a mistake of this module: then the run stays where it is, which its timeline says.
-    pub(super) fn step(&mut self, to: RunState, why: &str, now: Timestamp) {
-        if let Err(illegal) = self.advance(to, why, now) {
+    pub(super) fn step(&mut self, to: RunState, why: impl Into<Cow<'static, str>>, now: Timestamp) {
+        if let Err(illegal) = self.advance(to, why.into(), now) {
             debug_assert!(false, "{illegal}");
             self.note(now, Noted::Ignored { what: illegal.to_string() });
         }
     }
 
     /// The only way to change the state.
-    fn advance(&mut self, to: RunState, why: &str, at: Timestamp) -> Result<(), IllegalStep> {
+    fn advance(
+        &mut self,
+        to: RunState,
+        why: Cow<'static, str>,
+        at: Timestamp,
+    ) -> Result<(), IllegalStep> {
         if !self.state.next().contains(&to) {
             return Err(IllegalStep { from: self.state, to });
         }
         (self.previous, self.state) = (self.state, to);
-        self.note(at, Noted::State { to, why: why.to_owned() });
+        self.note(at, Noted::State { to, why });
         self.progress_mut().entered(to, at);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A run as it lies on the board.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -222,9 +223,10 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "noted")]
 pub enum Noted {
+    /// Most reasons are one of a few sentences, which cost nothing to keep.
     State {
         to: RunState,
-        why: String,
+        why: Cow<'static, str>,
     },
     /// Another revision of its job reached it while it waited for its time.
     Revision {

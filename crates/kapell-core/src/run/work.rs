@@ -1,5 +1,6 @@
 //! What a run does about its work: launch, start, end, what is found of it, another attempt.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::message::{ActionsDone, Ask, Evidence, Timer, WorkEnd};
@@ -148,11 +149,8 @@ impl Orchestrator {
         let progress = self.progress_mut();
         progress.exit_code = work.exit_code;
         progress.exited(work.at, now);
-        self.step(
-            RunState::Terminating,
-            work.failure.as_deref().unwrap_or("the work has ended"),
-            now,
-        );
+        let why = work.failure.clone().map_or("the work has ended".into(), Cow::from);
+        self.step(RunState::Terminating, why, now);
         if self.plan.checks_after {
             self.waits = Waits::PostCheck(Box::new(work.clone()));
             return vec![Ask::Quiet, Ask::CheckPost { attempt: self.attempt, work }];
@@ -191,7 +189,7 @@ impl Orchestrator {
     /// An attempt that never ran has failed, or one of which nobody knows.
     fn attempt_failed(&mut self, why: &str, now: Timestamp) -> Vec<Ask> {
         if self.may_retry() {
-            self.step(RunState::Terminating, why, now);
+            self.step(RunState::Terminating, why.to_owned(), now);
         }
         self.retry_or_fail(why, now)
     }
@@ -205,7 +203,7 @@ impl Orchestrator {
         let retry = self.plan.definition.retry.as_ref().filter(|_| self.may_retry());
         let Some(retry) = retry else { return self.end(RunState::Failed, why, now) };
         let at = now.after(delay(retry, &self.run_id, self.attempt));
-        self.step(RunState::Retrying, why, now);
+        self.step(RunState::Retrying, why.to_owned(), now);
         let progress = self.progress_mut();
         progress.retry_at = Some(at);
         progress.started_at = None;

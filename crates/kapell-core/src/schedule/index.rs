@@ -19,16 +19,17 @@ pub struct Index<T> {
     /// One bit for each entry of the list: it is not there any more.
     gone: Vec<u64>,
     gone_count: usize,
+    /// Everything before it is gone: what is due is taken from there.
+    head: usize,
     moved: BTreeMap<Timestamp, BTreeSet<T>>,
     moved_count: usize,
 }
 
-/// The next moments of some schedules, in order: one part of an index. Parts may be made at once.
+/// The next moments of some schedules, each after its time, in order: one part of an index. Parts may be made at once.
 pub fn part<'s, T: Copy + Ord>(
-    schedules: impl IntoIterator<Item = (T, &'s Schedule)>,
-    after: Timestamp,
+    schedules: impl IntoIterator<Item = (T, &'s Schedule, Timestamp)>,
 ) -> Vec<(Timestamp, T)> {
-    let next = |(id, schedule): (T, &Schedule)| Some((schedule.next_time(after)?, id));
+    let next = |(id, schedule, after): (T, &Schedule, _)| Some((schedule.next_time(after)?, id));
     let mut part: Vec<_> = schedules.into_iter().filter_map(next).collect();
     // Most come by id already, and share few times: then the order of times alone is quicker made.
     if part.is_sorted_by_key(|(_, id)| *id) {
@@ -61,7 +62,7 @@ impl<T: Copy + Ord> Index<T> {
         }
         let list = parts.pop().unwrap_or_default();
         let gone = vec![0; list.len().div_ceil(64)];
-        Self { list, gone, gone_count: 0, moved: BTreeMap::new(), moved_count: 0 }
+        Self { list, gone, gone_count: 0, head: 0, moved: BTreeMap::new(), moved_count: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -74,7 +75,7 @@ impl<T: Copy + Ord> Index<T> {
 
     /// The earliest.
     pub fn first(&self) -> Option<(Timestamp, T)> {
-        let listed = self.listed(0).next();
+        let listed = self.list.get(self.head).copied();
         let moved = self.moved_in(Timestamp(i64::MIN)..=Timestamp(i64::MAX)).next();
         listed.into_iter().chain(moved).min()
     }
@@ -126,7 +127,17 @@ impl<T: Copy + Ord> Index<T> {
         };
         self.gone[place / 64] |= 1 << (place % 64);
         self.gone_count += 1;
+        while self.head < self.list.len() && self.is_gone(self.head) {
+            self.head += 1;
+        }
         true
+    }
+
+    /// Takes the earliest out, unless it is later than that.
+    pub fn take_due(&mut self, until: Timestamp) -> Option<(Timestamp, T)> {
+        let (at, id) = self.first().filter(|(at, _)| *at <= until)?;
+        self.remove(at, id);
+        Some((at, id))
     }
 
     /// Moves one from a time to another, or takes it out; `false` if it was not there.
@@ -163,7 +174,7 @@ impl<T: Copy + Ord> Index<T> {
     }
 
     fn merge_moved(&mut self) {
-        let listed: Vec<_> = self.listed(0).collect();
+        let listed: Vec<_> = self.listed(self.head).collect();
         let moved = self.moved_in(Timestamp(i64::MIN)..=Timestamp(i64::MAX)).collect();
         *self = Self::of_parts(vec![listed, moved]);
     }

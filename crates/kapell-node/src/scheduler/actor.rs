@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use kapell_core::board::JobId;
 use kapell_core::job::SchedulerNews;
 use kapell_core::job::admit::{Places, Terms};
 use kapell_core::run::Happened;
 use kapell_core::seams::{Clock, Moment, Timestamp};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +36,7 @@ use crate::constraint::Pulse;
 /// The longest sleep: somebody may set the clock meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How much of one kind is dealt with before the others have their turn.
-const SLICE: usize = 4_096;
+pub(super) const SLICE: usize = 4_096;
 /// After so many passes old runs are looked for.
 const HISTORY_PASSES: u64 = 10;
 
@@ -80,6 +81,10 @@ pub(super) struct Actor {
     /// Whose states changed since all have settled last.
     pub(super) changed: Vec<Key>,
     pub(super) searches: JoinSet<Found>,
+    /// Jobs that are paused or suspended, as far as the board's news were read.
+    pub(super) resting: FxHashSet<JobId>,
+    /// All news of the board were read when this turn began.
+    pub(super) caught_up: bool,
     /// Where the turn of being looked after is.
     pub(super) looked_after: usize,
     settings: Settings,
@@ -144,6 +149,8 @@ impl Actor {
             todo: VecDeque::new(),
             changed: Vec::new(),
             searches: JoinSet::new(),
+            resting: FxHashSet::default(),
+            caught_up: false,
             looked_after: 0,
             tasks: JoinSet::new(),
             purposes: FxHashMap::default(),
@@ -159,6 +166,8 @@ impl Actor {
     /// Leads all runs until it is told to stop. What is under way then is let go of: the next leader finds it.
     pub(super) async fn run(mut self, mut ears: Ears) {
         loop {
+            // Whoever was told that a job is paused sees none of its runs begin.
+            self.read_news(&mut ears.board);
             let wait = self.turn();
             let event = self.hear(&mut ears, wait).await;
             match event {
@@ -166,10 +175,23 @@ impl Actor {
                     return;
                 }
                 Event::Message(Some(message)) => self.answer(message),
-                Event::Task(Some(Ok((id, happened)))) => self.ended(id, happened),
-                Event::Task(Some(Err(error))) => self.task_lost(&error),
+                Event::Task(Some(done)) => {
+                    self.task_done(done);
+                    for _ in 0..SLICE {
+                        let Some(done) = self.tasks.try_join_next_with_id() else { break };
+                        self.task_done(done);
+                    }
+                }
                 Event::Searched(Some(Ok(found))) => self.searched(found),
-                Event::Stored(Some(stored)) => self.stored(stored),
+                Event::Stored(Some(stored)) => {
+                    self.stored(stored);
+                    let clock = Arc::clone(&self.clock);
+                    for _ in 0..SLICE {
+                        let next = self.syncer.next(|| clock.now()).now_or_never();
+                        let Some(Some(stored)) = next else { break };
+                        self.stored(stored);
+                    }
+                }
                 Event::Backend(Some(news)) => {
                     self.news(news);
                     for _ in 0..SLICE {
@@ -177,13 +199,7 @@ impl Actor {
                         self.news(news);
                     }
                 }
-                Event::Board(Some(news)) => {
-                    self.told(news);
-                    for _ in 0..SLICE {
-                        let Ok(news) = ears.board.try_recv() else { break };
-                        self.told(news);
-                    }
-                }
+                Event::Board(Some(news)) => self.told(news),
                 Event::Task(None)
                 | Event::Searched(Some(Err(_)) | None)
                 | Event::Stored(None)
@@ -192,6 +208,14 @@ impl Actor {
                 | Event::Woken => {}
             }
         }
+    }
+
+    fn read_news(&mut self, board: &mut mpsc::UnboundedReceiver<SchedulerNews>) {
+        for _ in 0..SLICE {
+            let Ok(news) = board.try_recv() else { break };
+            self.told(news);
+        }
+        self.caught_up = board.is_empty();
     }
 
     async fn hear(&mut self, ears: &mut Ears, wait: Duration) -> Event {
@@ -220,8 +244,8 @@ impl Actor {
             self.clock_set(jump);
         }
         self.settle();
+        self.ring(wall);
         if !self.syncer.is_full() {
-            self.ring(wall, SLICE);
             self.generator.turn(&self.board, wall);
         }
         if self.heart.next() <= now {
@@ -321,6 +345,13 @@ impl Actor {
         }
     }
 
+    fn task_done(&mut self, done: Result<(Id, Option<Happened>), JoinError>) {
+        match done {
+            Ok((id, happened)) => self.ended(id, happened),
+            Err(error) => self.task_lost(&error),
+        }
+    }
+
     /// A task has done what it was for.
     fn ended(&mut self, id: Id, happened: Option<Happened>) {
         let Some(purpose) = self.purposes.remove(&id) else { return };
@@ -389,17 +420,22 @@ impl Actor {
                     self.decided(decisions);
                 }
                 self.hand_on(&job_id);
+                self.note_rest(&job_id);
                 self.generator.look_at(job_id);
             }
-            SchedulerNews::Removed { job_id }
-            | SchedulerNews::Paused { job_id, .. }
-            | SchedulerNews::Resumed { job_id }
-            | SchedulerNews::Skips { job_id } => self.generator.look_at(job_id),
+            SchedulerNews::Paused { job_id, .. } | SchedulerNews::Resumed { job_id } => {
+                self.note_rest(&job_id);
+                self.generator.look_at(job_id);
+            }
+            SchedulerNews::Removed { job_id } | SchedulerNews::Skips { job_id } => {
+                self.generator.look_at(job_id);
+            }
             SchedulerNews::Gone { job_id } => {
                 let decisions = self.places.forget(&job_id);
                 self.decided(decisions);
                 self.generator.forget(&job_id);
                 self.stats.forget(&job_id);
+                self.resting.remove(&job_id);
             }
             SchedulerNews::Made { run_id } => {
                 let run =

@@ -11,6 +11,7 @@ use kapell_core::run::{Plan, Run, RunState};
 use super::actor::{Actor, Found};
 use super::backend::Attempt;
 use super::lanes::{Deed, Discharge};
+use super::step;
 
 /// Until a backend that could not say what it has is asked again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -20,18 +21,20 @@ const LOOKED_AFTER: usize = 500;
 impl Actor {
     /// Takes up everything that the board has.
     pub(super) fn adopt(&mut self) {
-        let mut jobs: Vec<(JobId, Terms)> = Vec::new();
+        let mut jobs: Vec<(JobId, Terms, bool)> = Vec::new();
         self.board.look_at_all(|records| {
             let known = records.jobs.keys().filter_map(|job_id| records.job(job_id));
             jobs.extend(known.map(|(job, definition): (&Job, &Arc<JobDefinition>)| {
-                (job.job_id.clone(), Terms::of(definition))
+                (job.job_id.clone(), Terms::of(definition), step::rests(job, definition))
             }));
         });
-        for (job_id, terms) in jobs {
+        for (job_id, terms, rests) in jobs {
             let decisions = self.places.update(&job_id, terms);
             self.decided(decisions);
-            self.generator.look_at(job_id);
+            self.resting.extend(rests.then_some(job_id));
         }
+        let now = self.wall();
+        self.generator.load(&self.board, now);
         let mut runs: Vec<Run> = Vec::new();
         let board = self.board.clone();
         board.look_at_all(|records| runs.extend(records.active_runs().cloned()));

@@ -10,7 +10,7 @@ use crate::constraint::Pulse;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) it: Orchestrator,
-    /// Its one timer. What the queue has besides is out of date.
+    /// Its one timer, which is in the queue.
     pub(super) ring: Option<(Timestamp, Timer)>,
     pub(super) working: Option<Box<Working>>,
     /// Of its newest errand: an answer to an older one does not count.
@@ -19,6 +19,8 @@ pub(super) struct Entry {
     pub(super) launching: bool,
     /// Its backend may have something of it.
     pub(super) launched: bool,
+    /// It makes up for a moment: it waits for its turn.
+    pub(super) makes_up: bool,
     /// To be stopped once its launch has been answered.
     pub(super) stop_then: Option<StopKind>,
     /// The board shows it further than its record is.
@@ -44,6 +46,7 @@ impl Entry {
             ticket: 0,
             launching: false,
             launched: false,
+            makes_up: false,
             stop_then: None,
             shown: false,
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kapell_core::board::JobId;
-use kapell_core::job::JobRequest;
 use kapell_core::job::admit::{Decision, Places, Terms};
+use kapell_core::job::{Job, JobDefinition, JobRequest};
 use kapell_core::planted::Flaw;
 use kapell_core::run::{
     Ask, Entry as Note, Happened, Noted, Orchestrator, Run, RunId, RunState, RunUpdate, Sight,
@@ -12,7 +12,7 @@ use kapell_core::run::{
 };
 use kapell_core::seams::Timestamp;
 
-use super::actor::Actor;
+use super::actor::{Actor, SLICE};
 use super::backend::Attempt;
 use super::entry::Entry;
 use super::insist::insist;
@@ -33,6 +33,7 @@ impl Actor {
         }
         let mut entry = Entry::new(it);
         entry.launched = run.attempt > 0 || run.state != RunState::PreRun;
+        entry.makes_up = run.trigger.makes_up();
         if let Some(key) = self.slab.insert(entry) {
             for ask in asks {
                 self.carry_out(key, ask);
@@ -108,10 +109,14 @@ impl Actor {
         let Some(entry) = self.slab.get_mut(key) else { return };
         match ask {
             Ask::Ring { timer, at } => {
-                entry.ring = Some((at, timer));
+                let before = entry.ring.replace((at, timer));
+                self.call_off(key, before);
                 self.timers.set(at, key);
             }
-            Ask::Quiet => entry.ring = None,
+            Ask::Quiet => {
+                let before = entry.ring.take();
+                self.call_off(key, before);
+            }
             Ask::Admit => self.admit(key),
             Ask::Check { attempt } => self.errand(key, attempt, Deed::Check),
             Ask::Act { attempt } => self.errand(key, attempt, Deed::Act),
@@ -126,6 +131,12 @@ impl Actor {
         }
     }
 
+    fn call_off(&mut self, key: Key, ring: Option<(Timestamp, Timer)>) {
+        if let Some((at, _)) = ring {
+            self.timers.call_off(at, key);
+        }
+    }
+
     fn admit(&mut self, key: Key) {
         let Some(entry) = self.slab.get(key) else { return };
         let (run_id, due_at) = (entry.it.run_id().clone(), entry.it.due_at());
@@ -133,18 +144,21 @@ impl Actor {
             // Nobody has to make way for it.
             return self.tell(key, Happened::TurnedAway { why });
         }
-        let terms = Terms::of(&entry.it.plan().definition);
-        let in_turn = self.board.look(run_id.job(), |records| {
-            records.runs.get(&run_id).is_some_and(|run| run.trigger.makes_up())
-        });
-        let ask = if in_turn { Places::ask_in_turn } else { Places::ask };
+        let ask = if entry.makes_up { Places::ask_in_turn } else { Places::ask };
         let mut decisions = ask(&mut self.places, &run_id, due_at);
         if decisions.is_empty() {
             // Its job is not there any more: it goes by what it knows of it itself.
+            let terms = Terms::of(&entry.it.plan().definition);
             decisions = self.places.update(&run_id.job_id(), terms);
             decisions.extend(ask(&mut self.places, &run_id, due_at));
         }
-        self.decided(decisions);
+        for decision in decisions {
+            let Some((run, happened)) = self.outcome(decision) else { continue };
+            let key = if run == run_id { Some(key) } else { self.slab.key(&run) };
+            if let Some(key) = key {
+                self.tell(key, happened);
+            }
+        }
     }
 
     /// Has something done for a run; whatever was under way for it is let go of.
@@ -191,6 +205,7 @@ impl Actor {
     /// Its outcome is stored and nothing of it runs: others may have its place.
     fn done(&mut self, key: Key) {
         let Some(entry) = self.slab.remove(key) else { return };
+        self.call_off(key, entry.ring);
         let run_id = entry.it.run_id();
         if entry.shown {
             self.board.hide_run(run_id);
@@ -212,7 +227,8 @@ impl Actor {
 
     /// Why a run of the schedule does not begin although it may: its job was put to rest after the run was made.
     fn rests(&self, run_id: &RunId) -> Option<String> {
-        if run_id.is_asked_for() {
+        let knows = self.caught_up && !self.resting.contains(run_id.job());
+        if knows || run_id.is_asked_for() {
             return None;
         }
         let job_id = run_id.job_id();
@@ -231,22 +247,27 @@ impl Actor {
     /// What becomes of those that want places.
     pub(super) fn decided(&mut self, decisions: Vec<Decision>) {
         for decision in decisions {
-            let (run, happened) = match decision {
-                Decision::Admit { run } => match self.rests(&run) {
-                    None => (run, Happened::Admitted),
-                    Some(why) => (run, Happened::TurnedAway { why }),
-                },
-                Decision::Wait { run, why, .. } => (run, Happened::Queued { why }),
-                Decision::TurnAway { run, why, .. } => (run, Happened::TurnedAway { why }),
-                Decision::Stop { run, kind, why } => {
-                    self.cancel_for_another(run, kind, why);
-                    continue;
-                }
-            };
+            let Some((run, happened)) = self.outcome(decision) else { continue };
             if let Some(key) = self.slab.key(&run) {
                 self.tell(key, happened);
             }
         }
+    }
+
+    /// What a run is told; none if the board is asked instead.
+    fn outcome(&self, decision: Decision) -> Option<(RunId, Happened)> {
+        Some(match decision {
+            Decision::Admit { run } => match self.rests(&run) {
+                None => (run, Happened::Admitted),
+                Some(why) => (run, Happened::TurnedAway { why }),
+            },
+            Decision::Wait { run, why, .. } => (run, Happened::Queued { why }),
+            Decision::TurnAway { run, why, .. } => (run, Happened::TurnedAway { why }),
+            Decision::Stop { run, kind, why } => {
+                self.cancel_for_another(run, kind, why);
+                return None;
+            }
+        })
     }
 
     /// Has a run end whose place another one is to have: noted as any other cancel, so that it outlives a change of leader.
@@ -258,14 +279,32 @@ impl Actor {
         }));
     }
 
-    /// Timers that have gone off. Some are out of date: the entry of the run knows.
-    pub(super) fn ring(&mut self, now: Timestamp, most: usize) {
-        for _ in 0..most {
-            let Some((at, key)) = self.timers.take_due(now) else { return };
-            let Some(entry) = self.slab.get_mut(key) else { continue };
-            if let Some((_, timer)) = entry.ring.take_if(|(ring, _)| *ring == at) {
-                self.tell(key, Happened::Rang(timer));
+    /// Notes whether a job is at rest, so that of most runs that need not be found out.
+    pub(super) fn note_rest(&mut self, job_id: &JobId) {
+        let rests = self.board.look(job_id.as_str(), |records| {
+            records.job(job_id).is_some_and(|(job, definition)| rests(job, definition))
+        });
+        if rests {
+            self.resting.insert(job_id.clone());
+        } else {
+            self.resting.remove(job_id);
+        }
+    }
+
+    /// Timers that have gone off: what is due at one instant is decided in one go, unless there is very much to store.
+    pub(super) fn ring(&mut self, now: Timestamp) {
+        while !self.syncer.is_full() {
+            for _ in 0..SLICE {
+                let Some((_, key)) = self.timers.take_due(now) else { break };
+                let ring = self.slab.get_mut(key).and_then(|entry| entry.ring.take());
+                if let Some((_, timer)) = ring {
+                    self.tell(key, Happened::Rang(timer));
+                }
             }
+            if self.todo.is_empty() {
+                return;
+            }
+            self.settle();
         }
     }
 
@@ -313,6 +352,11 @@ impl Actor {
     }
 }
 
+/// Whether nothing of its schedule is to begin.
+pub(super) const fn rests(job: &Job, definition: &JobDefinition) -> bool {
+    job.paused.is_some() || definition.suspend
+}
+
 fn log_ignored(it: &Orchestrator, what: &str) {
     let (run_id, state) = (it.run_id(), it.state().name());
     tracing::debug!(%run_id, job_id = run_id.job(), scheduled_at = it.scheduled_at().0, state, attempt = it.attempt(), what, "a run was told what it cannot use");
@@ -332,10 +376,10 @@ fn log(it: &Orchestrator, notes: &[Note]) {
         let state = it.state().name();
         match noted {
             Noted::State { to: to @ (RunState::Failed | RunState::Orphaned), why } => {
-                tracing::error!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why, "a run has failed");
+                tracing::error!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why = &**why, "a run has failed");
             }
             Noted::State { to, why } => {
-                tracing::info!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why, "a run has changed");
+                tracing::info!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why = &**why, "a run has changed");
             }
             Noted::Constraint { name, met: false, message } => {
                 tracing::warn!(%run_id, job_id, scheduled_at, state, attempt, constraint = name, said = message, "a constraint is violated");

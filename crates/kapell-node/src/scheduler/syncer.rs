@@ -125,6 +125,13 @@ impl Syncer {
         }
     }
 
+    /// What a rush needed is not kept when it is over.
+    fn let_go(&mut self) {
+        if self.lines.is_empty() && self.lines.capacity() > MOST_FLYING {
+            (self.lines, self.queue) = Default::default();
+        }
+    }
+
     /// The next one that is on disk, with all that it stands for; none if nothing is on its way.
     pub(super) async fn next(&mut self, now: impl Fn() -> Moment) -> Option<Vec<Stored>> {
         let run_id = self.flying.next().await?;
@@ -134,6 +141,7 @@ impl Syncer {
             self.queue.push_back((now(), run_id.clone()));
         } else {
             self.lines.remove(&run_id);
+            self.let_go();
         }
         let stored = |(kind, attempt)| Stored { run_id: run_id.clone(), kind, attempt };
         Some(sent.kinds.into_iter().map(stored).collect())

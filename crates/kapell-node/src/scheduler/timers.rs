@@ -1,7 +1,6 @@
 //! One queue of timers for all runs.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kapell_core::seams::{Moment, Timestamp};
@@ -11,41 +10,42 @@ use super::slab::Key;
 /// What the clock on the wall and the one that never jumps may differ by between two looks.
 const JUMP: Duration = Duration::from_secs(1);
 
-/// Who is to be woken when, by the clock on the wall. A run has one timer, which its entry knows: what the queue says
-/// otherwise was put off or called off since.
+/// Who is to be woken when, by the clock on the wall. A run has one timer, which its entry knows: whoever puts it off or
+/// calls it off takes it out of the queue.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    queue: BinaryHeap<Reverse<(Timestamp, Key)>>,
+    queue: BTreeSet<(Timestamp, Key)>,
 }
 
 impl Timers {
     pub(super) fn set(&mut self, at: Timestamp, key: Key) {
-        self.queue.push(Reverse((at, key)));
+        self.queue.insert((at, key));
+    }
+
+    pub(super) fn call_off(&mut self, at: Timestamp, key: Key) {
+        self.queue.remove(&(at, key));
     }
 
     pub(super) fn next(&self) -> Option<Timestamp> {
-        self.queue.peek().map(|Reverse((at, _))| *at)
+        self.queue.first().map(|(at, _)| *at)
     }
 
     pub(super) fn take_due(&mut self, now: Timestamp) -> Option<(Timestamp, Key)> {
-        let Reverse((at, _)) = self.queue.peek()?;
-        if *at > now {
-            return None;
-        }
-        self.queue.pop().map(|Reverse(due)| due)
+        self.queue.first().filter(|(at, _)| *at <= now)?;
+        self.queue.pop_first()
     }
 
     /// All of them anew, after the clock was set.
     pub(super) fn replace(&mut self, all: impl Iterator<Item = (Timestamp, Key)>) {
-        self.queue = all.map(Reverse).collect();
+        self.queue = all.collect();
     }
 
+    /// About how much it has been given: its nodes are at least half full.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
-        self.queue.capacity() * size_of::<(Timestamp, Key)>()
+        self.queue.len() * size_of::<(Timestamp, Key)>() * 2
     }
 
-    /// How many are in the queue, those that are out of date too.
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }

@@ -62,7 +62,7 @@ pub(crate) fn noted(noted: &Noted) -> (String, String) {
     let met = |met: bool| if met { "met" } else { "violated" };
     let done = |ok: bool| if ok { "done" } else { "failed" };
     match noted {
-        Noted::State { to, why } => (to.name().to_owned(), why.clone()),
+        Noted::State { to, why } => (to.name().to_owned(), why.clone().into_owned()),
         Noted::Revision { revision } => {
             ("revision".to_owned(), format!("goes by revision {revision} of its job from now on"))
         }

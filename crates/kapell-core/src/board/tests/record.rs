@@ -196,10 +196,17 @@ fn jobs_and_runs_are_written_so() {
     let run = Record::Run(Box::new(run));
     assert_eq!(run.key().encode(), b"rj\x0017");
     let text = String::from_utf8(run.encode()).unwrap();
-    let begins = "r\u{1}{\"run_id\":\"j:17\",\"domain\":\"jobs\",\"revision\":0,\"trigger\":{\"by\":\"schedule\"},\"scheduled_at\":17000,";
+    let begins = "r\u{2}[\"jobs\",0,null,17000,0,0,1,\"Orphaned\",{\"c\":0,\"w\":\"its record";
     assert!(text.starts_with(begins), "{text}");
-    assert!(text.contains("\"update_id\":\"000000000000000000000000000000ab\""), "{text}");
+    assert!(text.ends_with(",\"u\":\"000000000000000000000000000000ab\"}]"), "{text}");
     assert_eq!(Record::decode(&run.key().encode(), &run.encode()), Ok(run));
+    // As the first hosts with runs wrote it.
+    let first = b"r\x01{\"run_id\":\"j:17\",\"domain\":\"jobs\",\"revision\":3,\"trigger\":{\"by\":\"schedule\"},\
+        \"scheduled_at\":17000,\"due_at\":17000,\"state\":\"PreRun\",\"created_at\":9000,\"version\":1}";
+    let Ok(Record::Run(first)) = Record::decode(b"rj\x0017", first) else { panic!("it is read") };
+    assert_eq!((first.revision, first.created_at), (3, Timestamp(9_000)));
+    let row = b"r\x02[\"jobs\",3,null,17000,0,-8000,1,\"PreRun\"]";
+    assert_eq!(Record::Run(first).encode(), row);
     let definition =
         serde_json::from_str(r#"{"job_id":"j","command":{"command":"true"}}"#).unwrap();
     let of = Record::Definition(Definition { revision: 2, definition: Arc::new(definition) });

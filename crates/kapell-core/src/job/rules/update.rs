@@ -138,10 +138,15 @@ fn keep(timeline: &mut Vec<Entry>) {
 /// However much constraints and actions say, a record has its bounds.
 fn short(mut entry: Entry) -> Entry {
     let texts = match &mut entry.noted {
-        Noted::State { why, .. }
-        | Noted::Waits { why }
-        | Noted::Skipped { why, .. }
-        | Noted::Cancel { why } => [Some(why), None],
+        Noted::State { why, .. } => {
+            if why.len() > text::LONGEST_REASON {
+                *why = text::reason(why).into();
+            }
+            [None, None]
+        }
+        Noted::Waits { why } | Noted::Skipped { why, .. } | Noted::Cancel { why } => {
+            [Some(why), None]
+        }
         Noted::Revision { .. } => [None, None],
         Noted::Constraint { name, message, .. }
         | Noted::ConstraintError { name, message }

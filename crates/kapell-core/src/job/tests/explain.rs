@@ -68,7 +68,7 @@ fn a_moment_with_a_run_shows_what_was_decided_about_it() {
     let mut world = World::with(&definition());
     let run = world.advance(1).remove(0);
     let notes = [
-        Noted::State { to: RunState::Pending, why: "its time has come".to_owned() },
+        Noted::State { to: RunState::Pending, why: "its time has come".into() },
         Noted::Waits { why: "run `j:1` is under way".to_owned() },
         Noted::Constraint {
             name: "time_window".to_owned(),

@@ -5,6 +5,7 @@ mod figures;
 mod lifecycle;
 mod messages;
 mod retry;
+mod rows;
 mod sight;
 mod stage;
 mod table;

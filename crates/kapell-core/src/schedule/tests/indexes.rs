@@ -17,15 +17,18 @@ fn schedules() -> Vec<Schedule> {
 
 #[test]
 fn parts_made_apart_are_as_one_made_at_once() {
-    let (schedules, now) = (schedules(), instant(NOW));
-    let whole = Index::of_parts(vec![part((0u32..).zip(&schedules), now)]);
+    let (schedules, now) = (&*schedules().leak(), instant(NOW));
+    let numbered = |some: &'static [Schedule], from: u32| {
+        (from..).zip(some).map(move |(id, schedule)| (id, schedule, now))
+    };
+    let whole = Index::of_parts(vec![part(numbered(schedules, 0))]);
     let thirds = schedules.chunks(6).zip([0u32, 6, 12]);
-    let parts = thirds.map(|(some, from)| part((from..).zip(some), now)).collect();
+    let parts = thirds.map(|(some, from)| part(numbered(some, from))).collect();
     let merged = Index::of_parts(parts);
     let all = Timestamp(i64::MIN)..=Timestamp(i64::MAX);
     assert_eq!(whole.due(all.clone()), merged.due(all.clone()));
     assert_eq!(merged.len(), schedules.len());
-    let backwards = part((0u32..).zip(&schedules).collect::<Vec<_>>().into_iter().rev(), now);
+    let backwards = part(numbered(schedules, 0).collect::<Vec<_>>().into_iter().rev());
     assert_eq!(Index::of_parts(vec![backwards]).due(all.clone()), whole.due(all));
 }
 
@@ -49,7 +52,7 @@ fn a_query_has_both_ends_and_is_in_order() {
 #[test]
 fn a_job_that_is_never_due_is_in_no_index() {
     let never = Schedule::parse(&[], "UTC", &[], None, "job").unwrap();
-    let index = Index::of_parts(vec![part([(1, &never)], instant(NOW))]);
+    let index = Index::of_parts(vec![part([(1, &never, instant(NOW))])]);
     assert!(index.is_empty() && index.first().is_none());
 }
 
@@ -62,6 +65,7 @@ proptest! {
         start in prop::collection::vec((0i64..50, 0u32..200), 0..300),
         steps in prop::collection::vec((0i64..50, 0u32..200, prop::option::of(0i64..50)), 0..200),
         extra in prop::option::of(1_000u32..4_000),
+        taken in 0i64..30,
     ) {
         let mut plain: BTreeSet<_> = start.into_iter().map(|(at, id)| (Timestamp(at), id)).collect();
         let mut index = Index::of_parts(vec![plain.iter().copied().collect()]);
@@ -80,6 +84,11 @@ proptest! {
             prop_assert_eq!(index.len(), plain.len());
             prop_assert_eq!(index.first(), plain.first().copied());
         }
+        let until = Timestamp(taken);
+        while let Some(due) = index.take_due(until) {
+            prop_assert_eq!(Some(due), plain.pop_first());
+        }
+        prop_assert!(plain.first().is_none_or(|(at, _)| *at > until));
         let want: Vec<_> = plain.range((Timestamp(5), 0)..(Timestamp(31), 0)).copied().collect();
         prop_assert_eq!(index.due(Timestamp(5)..=Timestamp(30)), want);
     }

@@ -8,7 +8,7 @@ use crate::scheduler::syncer::{Stored, Syncer};
 use crate::testing::{Call, Fault};
 
 fn update(kind: UpdateKind, state: RunState, at: i64) -> Box<RunUpdate> {
-    let noted = Noted::State { to: state, why: "so".to_owned() };
+    let noted = Noted::State { to: state, why: "so".into() };
     Box::new(RunUpdate {
         kind,
         attempt: 0,

@@ -79,7 +79,7 @@ fn indexed(schedules: &[Schedule]) -> (Index<u32>, Duration, Duration) {
     let numbered = |from: usize, to: usize| {
         let first = u32::try_from(from).unwrap_or(u32::MAX);
         let some = &schedules[from..to];
-        move || part((first..).zip(some), NOW)
+        move || part((first..).zip(some).map(|(number, schedule)| (number, schedule, NOW)))
     };
     let parts = thread::scope(|scope| {
         let other = scope.spawn(numbered(half, schedules.len()));

@@ -131,7 +131,7 @@ fn a_run_is_shown_with_every_decision_about_it() {
     one.run.trigger = Trigger::Manual { who: "ann".to_owned() };
     one.run.parameters.insert("SIZE".to_owned(), "large".to_owned());
     let at = Timestamp(NOW.0 - HOUR);
-    let noted = Noted::State { to: RunState::Pending, why: "its time has come".to_owned() };
+    let noted = Noted::State { to: RunState::Pending, why: "its time has come".into() };
     one.run.timeline.push(Entry { at, attempt: 0, noted });
     let noted = Noted::Constraint { name: "time_window".into(), met: true, message: String::new() };
     one.run.timeline.push(Entry { at, attempt: 0, noted });

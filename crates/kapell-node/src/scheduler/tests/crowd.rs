@@ -1,0 +1,77 @@
+use futures_util::future::join_all;
+use kapell_core::run::{Noted, Run, RunState};
+use kapell_core::seams::Timestamp;
+
+use super::fakes::Manner;
+use super::stage::{Lead, Stage, job, secs};
+use crate::board::tests::theatre::pass;
+
+const JOBS: usize = 10_000;
+
+/// Applies that many jobs that are due within the second after the next full minute, and says when that begins.
+async fn gather(stage: &Stage, lead: &Lead) -> Timestamp {
+    let minute = Timestamp((stage.wall().0 / 60_000 + 2) * 60_000);
+    // Not in the minute before: its runs would be in the way.
+    let (of_hour, hour) = (minute.0 / 60_000 % 60, minute.0 / 3_600_000 % 24);
+    let more = format!(r#", "schedule": ["{of_hour} {hour} * * *"], "jitter": "1s""#);
+    let names: Vec<String> = (0..JOBS).map(|number| format!("report-{number}")).collect();
+    for some in names.chunks(500) {
+        join_all(some.iter().map(|name| lead.apply(job(name, &more)))).await;
+    }
+    pass(minute.before(secs(15)).since(stage.wall())).await;
+    minute
+}
+
+fn runs(lead: &Lead, moment: Timestamp) -> Vec<Run> {
+    let mut runs = Vec::new();
+    lead.show.board.look_at_all(|records| {
+        let of_moment = records.runs.values().filter(|run| run.scheduled_at == moment);
+        runs.extend(of_moment.map(|run| run.as_ref().clone()));
+    });
+    runs.sort_by_key(|run| (run.due_at, run.run_id.clone()));
+    runs
+}
+
+fn decided(run: &Run) -> Timestamp {
+    let intent =
+        |noted: &Noted| matches!(noted, Noted::State { to: RunState::ContainerCreating, .. });
+    run.timeline.iter().find(|entry| intent(&entry.noted)).unwrap().at
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_jobs_due_in_one_second_run_once_each_and_in_the_order_of_their_times() {
+    let stage = Stage::new();
+    stage.fake.state().manner = Manner::Held;
+    let lead = stage.open().await;
+    let minute = gather(&stage, &lead).await;
+    stage.fake.state().launches.clear();
+    pass(minute.after(secs(2)).since(stage.wall())).await;
+    stage.fake.assert_launched_once();
+    assert_eq!(stage.fake.state().launches.len(), JOBS, "all were launched");
+    let runs = runs(&lead, minute);
+    assert_eq!(runs.len(), JOBS, "one of each job");
+    assert!(runs.iter().all(|run| run.state == RunState::Running && run.attempt == 0));
+    let times: Vec<Timestamp> = runs.iter().map(decided).collect();
+    assert!(times.is_sorted(), "who is due first is decided first");
+    for (run, decided) in runs.iter().zip(&times) {
+        let late = decided.0 - run.due_at.0;
+        assert!((0..=2).contains(&late), "{} is {late} ms late", run.run_id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timer_that_is_called_off_leaves_the_queue() {
+    let stage = Stage::new();
+    stage.fake.state().manner = Manner::Held;
+    let lead = stage.open().await;
+    lead.apply(job("once", r#", "overlap": "allow", "start_timeout": "1h""#)).await;
+    for drawn in 0..50 {
+        lead.trigger("once", drawn, stage.wall()).await;
+    }
+    // Figures are made every half minute.
+    pass(secs(31)).await;
+    assert_eq!(stage.fake.state().launches.len(), 50);
+    let stats = lead.scheduler.stats();
+    let timers = stats.figures().iter().find(|figure| figure.name == "kapell_scheduler_timers");
+    assert_eq!(timers.unwrap().value.to_bits(), 0.0_f64.to_bits(), "all have started");
+}
