@@ -24,6 +24,7 @@ use std::thread;
 use crate::command;
 use crate::error::{Error, Result, failed};
 use crate::scratch::Scratch;
+use crate::suites::programs::BUILD;
 use crate::tools;
 use crate::workspace::Workspace;
 use contest::Contest;
@@ -168,9 +169,11 @@ fn lab(workspace: &Workspace, smoke: bool) -> Result<Lab> {
 
 fn build(workspace: &Workspace, package: &str, debug: bool) -> Result<PathBuf> {
     let mut cargo = command::cargo(&workspace.root);
-    cargo.args(["build", "--locked", "-p", package]);
-    if !debug {
-        cargo.arg("--release");
+    if debug {
+        // As tests are, which have been compiled just before.
+        cargo.args(BUILD);
+    } else {
+        cargo.args(["build", "--locked", "--release", "-p", package]);
     }
     if !command::succeeds(&mut cargo)? {
         return Err(failed(format!("cannot build {package}")));

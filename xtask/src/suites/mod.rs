@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change goes in.
 
 mod counts;
+pub(crate) mod programs;
 mod report;
 mod skip;
 mod table;
@@ -19,6 +20,7 @@ use crate::tidy;
 use crate::tools;
 use crate::workspace::Workspace;
 use counts::Counts;
+use programs::Programs;
 use report::{Check, Done, Report};
 use skip::Skip;
 use table::{Part, SUITES, Suite};
@@ -51,13 +53,15 @@ pub(crate) fn run(workspace: &Workspace, extent: Extent) -> Result<()> {
     }
     let suites = SUITES.iter().filter(|suite| suite.quick || extent == Extent::Full);
     // Compiled first, so that a budget is about the tests and not about a cold cache.
-    let suites: Vec<&Suite> = suites.filter(|suite| run.build(suite)).collect();
+    let programs = run.build();
+    let suites: Vec<&Suite> = suites.filter(|_| programs.is_some()).collect();
+    let programs = programs.unwrap_or_default();
     let session = match extent {
         Extent::Quick => Session::default(),
         Extent::Full => run.servers(&suites),
     };
     for suite in suites {
-        run.suite(suite, &session)?;
+        run.suite(suite, &programs, &session)?;
     }
     session.end();
     if extent == Extent::Full {
@@ -121,6 +125,18 @@ fn side_by_side(beside: Vec<Command>, rest: Vec<Command>) -> Result<Counts> {
     })
 }
 
+/// One command a program; none for a crate that the workspace does not have yet.
+fn test_commands(programs: &Programs, part: &Part) -> Vec<Command> {
+    let mut commands = programs.commands(part.crates);
+    for command in &mut commands {
+        command.args(part.filter.arguments());
+        for variable in backends::variables() {
+            command.env_remove(variable);
+        }
+    }
+    commands
+}
+
 struct Run<'a> {
     workspace: &'a Workspace,
     scratch: &'a Scratch,
@@ -147,17 +163,14 @@ impl Run<'_> {
         self.check(name, || command::succeeds(&mut cargo))
     }
 
-    /// False if some of the suite's tests do not compile: then none of it runs.
-    fn build(&mut self, suite: &Suite) -> bool {
-        let builds: Vec<Command> = self.test_commands(suite, &["--no-run"]).collect();
-        self.check(&format!("build {}", suite.name), || {
-            for mut build in builds {
-                if !command::succeeds(&mut build)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        })
+    /// None if something does not compile: then no test runs.
+    fn build(&mut self) -> Option<Programs> {
+        let (mut built, workspace) = (None, self.workspace);
+        self.check("build", || {
+            built = Programs::build(workspace)?;
+            Ok(built.is_some())
+        });
+        built
     }
 
     /// Never fails: a server that cannot be had is a skip, and so are the tests that want it.
@@ -180,15 +193,14 @@ impl Run<'_> {
         session
     }
 
-    fn suite(&mut self, suite: &Suite, session: &Session) -> Result<()> {
+    fn suite(&mut self, suite: &Suite, programs: &Programs, session: &Session) -> Result<()> {
         println!("\n== suite {}", suite.name);
         let skips = self.scratch.path().join(format!("skips-{}", suite.name));
         fs::write(&skips, "")?;
         let start = Instant::now();
         let commands = |beside: bool| {
             let parts = suite.parts.iter().filter(move |part| part.beside == beside);
-            let tests = parts.filter_map(|part| self.test_command(part, &["--no-fail-fast"]));
-            tests.map(|mut tests| {
+            parts.flat_map(|part| test_commands(programs, part)).map(|mut tests| {
                 tests.env(skip::VARIABLE, &skips).envs(session.environment(suite.backends));
                 tests.env("KAPELL_SIM_SECONDS", SIM_SECONDS);
                 tests.env("KAPELL_CHAOS_SECONDS", CHAOS_SECONDS);
@@ -204,30 +216,6 @@ impl Run<'_> {
         self.report.skips.extend(skips);
         self.report.suites.push(Done { name: suite.name, counts, time, budget: suite.budget });
         Ok(())
-    }
-
-    /// One command a part, without parts of which the workspace has no crate yet.
-    fn test_commands(&self, suite: &Suite, options: &[&str]) -> impl Iterator<Item = Command> {
-        suite.parts.iter().filter_map(|part| self.test_command(part, options))
-    }
-
-    fn test_command(&self, part: &Part, options: &[&str]) -> Option<Command> {
-        let packages = &self.workspace.packages;
-        let is_member = |name: &&&str| packages.iter().any(|package| package.name == **name);
-        let members: Vec<&str> = part.crates.iter().filter(is_member).copied().collect();
-        if members.is_empty() {
-            return None;
-        }
-        let mut cargo = command::cargo(&self.workspace.root);
-        cargo.args(["test", "--locked"]).args(options);
-        for name in members {
-            cargo.args(["-p", name]);
-        }
-        cargo.arg("--").args(part.filter.arguments());
-        for variable in backends::variables() {
-            cargo.env_remove(variable);
-        }
-        Some(cargo)
     }
 
     fn bench_smoke(&mut self) {

@@ -32,7 +32,8 @@ pub struct Doing {
 impl Sight {
     pub fn of(it: &Orchestrator) -> Self {
         let said = it.noted().iter().rev().find_map(|entry| match &entry.noted {
-            Noted::State { why, .. } | Noted::Waits { why } | Noted::Cancel { why } => Some(why),
+            Noted::State { why, .. } => Some(why.as_ref()),
+            Noted::Waits { why } | Noted::Cancel { why } => Some(why.as_str()),
             Noted::Revision { .. }
             | Noted::Skipped { .. }
             | Noted::Constraint { .. }
@@ -46,7 +47,7 @@ impl Sight {
             previous_state: it.previous_state(),
             attempt: it.attempt(),
             since: it.since(),
-            why: said.cloned().unwrap_or_default(),
+            why: said.unwrap_or_default().to_owned(),
             doing: None,
         }
     }

@@ -211,6 +211,8 @@ impl Runner {
         }
         line.say(WELCOME, RULES, &[]);
         self.line = Some(line);
+        // Not at the end of a turn: this may be between two, and the host says nothing before it is welcome.
+        self.speak();
     }
 
     /// Sends what is to be told. A host that has gone is let go of once all that it sent was heeded.

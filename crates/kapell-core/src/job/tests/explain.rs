@@ -155,7 +155,7 @@ fn decided(definition: &JobDefinition, notes: &[(i64, Noted)]) -> Vec<(About, St
 fn each_decision_about_a_moment_is_told_with_what_it_goes_by() {
     let mut definition = definition();
     definition.starting_deadline = Some(Length::new(seconds(60)));
-    let state = |to, why: &str| Noted::State { to, why: why.to_owned() };
+    let state = |to, why: &str| Noted::State { to, why: why.to_owned().into() };
     let told = decided(
         &definition,
         &[
@@ -196,10 +196,10 @@ fn a_run_that_is_skipped_says_by_what_and_not_every_state_on_the_way() {
             RunState::Completed,
         ];
         let mut notes = vec![
-            (0, Noted::State { to: RunState::Pending, why: "its time has come".to_owned() }),
+            (0, Noted::State { to: RunState::Pending, why: "its time has come".into() }),
             (0, Noted::Skipped { by, why: "so it is".to_owned() }),
         ];
-        notes.extend(way.map(|to| (0, Noted::State { to, why: "so it is".to_owned() })));
+        notes.extend(way.map(|to| (0, Noted::State { to, why: "so it is".into() })));
         let told = decided(&definition(), &notes);
         assert_eq!(told[3], (about, "it is skipped: so it is".to_owned()));
         assert_eq!(told[4], (About::State, "Completed: so it is".to_owned()));

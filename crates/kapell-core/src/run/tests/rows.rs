@@ -75,7 +75,7 @@ fn a_run_is_read_as_it_was_written() {
         Trigger::CatchUp,
         Trigger::Backfill { who: "ann".to_owned() },
         Trigger::Retry { of: RunId::parse("j:17").unwrap(), who: "ann".to_owned() },
-        Trigger::Action { of: RunId::parse("j:17").unwrap() },
+        Trigger::Action { of: RunId::parse("j:17").unwrap(), depth: 3 },
     ] {
         let run = Run { trigger, ..run() };
         assert_eq!(read_back(&run), run);

@@ -296,7 +296,7 @@ impl FakeDesk {
 
     pub(super) fn change_job(&self, id: &str, change: impl FnOnce(&mut Job)) {
         let mut records = self.records.lock().unwrap();
-        let mut job = records.jobs.get(&id.into()).unwrap().clone();
+        let mut job = records.jobs.get(id).unwrap().clone();
         change(&mut job);
         records.put(Record::Job(Box::new(job)));
     }

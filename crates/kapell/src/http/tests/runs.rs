@@ -165,7 +165,7 @@ async fn what_its_leader_knows_of_a_run_is_told_with_its_timeline() {
     let (_dir, scheduler) = scheduler(&host);
     desk.job(JOB);
     acting(&desk, "j:100", RunState::ActionRunning);
-    let noted = Noted::State { to: RunState::Pending, why: "its time has come".to_owned() };
+    let noted = Noted::State { to: RunState::Pending, why: "its time has come".into() };
     *scheduler.live.lock().unwrap() = Some(RunView {
         run_id: RunId::parse("j:100").unwrap(),
         state: RunState::ActionRunning,

@@ -10,8 +10,6 @@ use async_trait::async_trait;
 use kapell_core::board::{Domain, SecretName};
 use kapell_core::seams::Timestamp;
 use kapell_core::secret::Secret;
-use nix::sys::signal::kill;
-use nix::unistd::Pid;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -170,7 +168,9 @@ impl Rig for Lab {
     fn is_under_way(&self, attempt: &Attempt) -> bool {
         let pid = self.dir.path().join("of").join(guid(attempt)).join("pid");
         let pid = fs::read_to_string(pid).unwrap_or_default();
-        pid.trim().parse().is_ok_and(|pid| kill(Pid::from_raw(pid), None).is_ok())
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        // One that has ended stays there until somebody asks how.
+        stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
     }
 
     async fn reopen(self) -> Self {
