@@ -327,6 +327,9 @@ pub struct Stop {
 pub struct Cancel {
     pub task_guid: TaskGuid,
     pub instance_guid: InstanceGuid,
+    /// Without its time to stop, or without what is left of it.
+    #[serde(default)]
+    pub at_once: bool,
 }
 
 /// What to run beside the processes of a container: the first frame of `POST …/exec`.

@@ -189,7 +189,8 @@ async fn send(board: &Board, cell: &CellPresence, order: &Order) -> Result<(), L
             }
             Order::Cancel { task_guid, instance } => {
                 let instance_guid = instance.instance_guid.clone();
-                let cancel = Cancel { task_guid: task_guid.clone(), instance_guid };
+                let at_once = false;
+                let cancel = Cancel { task_guid: task_guid.clone(), instance_guid, at_once };
                 board.link().cancel(cell, board.epoch(), &cancel).await
             }
         }

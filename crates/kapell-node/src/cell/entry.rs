@@ -32,6 +32,8 @@ pub(super) struct Entry {
     pub(super) stop_asked: bool,
     /// Its task was cancelled.
     pub(super) cancelled: bool,
+    /// It has no time to stop.
+    pub(super) at_once: bool,
     /// It is to be deleted as soon as it has ended.
     pub(super) doomed: bool,
     /// The driver has deleted it, and there is more to do about its records.
@@ -66,6 +68,7 @@ impl Entry {
             busy: None,
             stop_asked: false,
             cancelled: false,
+            at_once: false,
             doomed: false,
             gone: false,
             stop_sent: false,

@@ -190,7 +190,7 @@ impl Cell {
         let mut rep = self.obey(epoch)?;
         let key = rep.executor.get(&cancel.instance_guid).map(|entry| entry.tag.key.clone());
         if key.is_none_or(|key| key == LogOf::Task(cancel.task_guid.clone())) {
-            rep.cancel(&cancel.instance_guid);
+            rep.cancel(&cancel.instance_guid, cancel.at_once);
         }
         drop(rep);
         self.shared.wake.notify_one();

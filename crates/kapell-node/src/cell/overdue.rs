@@ -20,8 +20,8 @@ impl Rep {
             // What is being made cannot be ended: it is once it is there.
             return;
         }
-        let grace = Duration::from_millis(entry.tag.stop_grace_ms);
-        let by = self.clock.now().after(grace.saturating_add(PATIENCE));
+        let grace = Duration::from_millis(entry.tag.stop_grace_ms).saturating_add(PATIENCE);
+        let by = self.clock.now().after(if entry.at_once { Duration::ZERO } else { grace });
         self.stops.insert((by, guid.clone()));
     }
 
@@ -42,7 +42,9 @@ impl Rep {
             let Some(entry) = entry.filter(|it| it.stop_sent && it.life.state().is_live()) else {
                 continue;
             };
-            tracing::warn!(container = %guid, key = ?entry.tag.key, "a container did not stop in time and is ended by force");
+            if !entry.at_once {
+                tracing::warn!(container = %guid, key = ?entry.tag.key, "a container did not stop in time and is ended by force");
+            }
             entry.killed = true;
             self.effects.push(Effect::Kill(guid));
         }

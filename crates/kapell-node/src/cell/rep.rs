@@ -175,12 +175,16 @@ impl Rep {
     }
 
     /// The board says that a task is not wanted any more: its record tells.
-    pub(super) fn cancel(&mut self, guid: &InstanceGuid) {
+    pub(super) fn cancel(&mut self, guid: &InstanceGuid, at_once: bool) {
         if let Some(entry) = self.executor.get_mut(guid) {
             entry.cancelled = true;
+            entry.at_once |= at_once;
             entry.revision += 1;
             entry.steps.clear();
             entry.known = None;
+            if entry.stop_sent && at_once {
+                self.expect_end(guid);
+            }
         }
         self.ask(Read::Now);
     }

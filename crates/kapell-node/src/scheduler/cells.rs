@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kapell_api::v1::Cancel;
 use kapell_core::board::{
     CellPresence, Refusal, Reply, Request, RunTask, Task, TaskGuid, TaskState,
 };
@@ -128,6 +129,19 @@ impl CellsBackend {
                     return decided;
                 }
             }
+        }
+    }
+
+    /// Has the cell of a task that is cancelled end it without its time to stop. One that does not answer lets it have that.
+    async fn hurry(&self, task: &Task) {
+        let Some(cell) = task.cell_id.as_ref().and_then(|cell_id| self.board.cell(cell_id)) else {
+            return;
+        };
+        let (task_guid, instance_guid) = (task.guid().clone(), task.instance_guid.clone());
+        let cancel = Cancel { task_guid, instance_guid, at_once: true };
+        let told = timeout(STATE, self.cells.cancel(&cell, self.board.epoch(), &cancel)).await;
+        if let Ok(Err(error)) = told {
+            tracing::debug!(task = %task.guid(), %error, "a cell was not told to end a task at once");
         }
     }
 
@@ -262,8 +276,7 @@ impl Backend for CellsBackend {
         self.teller.evidence(attempt).unwrap_or(Evidence::Launched)
     }
 
-    /// A cell gives a task its grace in both cases.
-    async fn stop(&self, attempt: &Attempt, _place: &str, _kind: StopKind) -> Result<(), String> {
+    async fn stop(&self, attempt: &Attempt, _place: &str, kind: StopKind) -> Result<(), String> {
         let guid = task_guid(&attempt.run_id, attempt.number);
         // Behind a creation that is under way: the board decides in the order in which it is asked.
         match self.insist(Request::RunTask(RunTask::Cancel { task_guid: guid.clone() })).await {
@@ -271,10 +284,11 @@ impl Backend for CellsBackend {
             Err(declined) => return Err(declined.to_string()),
         }
         self.look(attempt, &guid);
-        match self.task(&guid) {
-            Some(task) => self.gone(&task).await,
-            None => Ok(()),
+        let Some(task) = self.task(&guid) else { return Ok(()) };
+        if kind == StopKind::AtOnce {
+            self.hurry(&task).await;
         }
+        self.gone(&task).await
     }
 
     async fn release(&self, attempt: &Attempt) {

@@ -19,12 +19,19 @@ pub(super) struct Entry {
     pub(super) launching: bool,
     /// Its backend may have something of it.
     pub(super) launched: bool,
-    /// It makes up for a moment: it waits for its turn.
-    pub(super) makes_up: bool,
+    pub(super) asks: Asks,
     /// To be stopped once its launch has been answered.
     pub(super) stop_then: Option<StopKind>,
     /// The board shows it further than its record is.
     pub(super) shown: bool,
+}
+
+/// How a run asks for its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asks {
+    AsOverlapSays,
+    /// It makes up for a moment.
+    InTurn,
 }
 
 /// The task that works for a run.
@@ -46,7 +53,7 @@ impl Entry {
             ticket: 0,
             launching: false,
             launched: false,
-            makes_up: false,
+            asks: Asks::AsOverlapSays,
             stop_then: None,
             shown: false,
         }

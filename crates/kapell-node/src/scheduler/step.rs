@@ -14,7 +14,7 @@ use kapell_core::seams::Timestamp;
 
 use super::actor::{Actor, SLICE};
 use super::backend::Attempt;
-use super::entry::Entry;
+use super::entry::{Asks, Entry};
 use super::insist::insist;
 use super::lanes::{Deed, Discharge, Errand};
 use super::slab::Key;
@@ -33,7 +33,9 @@ impl Actor {
         }
         let mut entry = Entry::new(it);
         entry.launched = run.attempt > 0 || run.state != RunState::PreRun;
-        entry.makes_up = run.trigger.makes_up();
+        if run.trigger.makes_up() {
+            entry.asks = Asks::InTurn;
+        }
         if let Some(key) = self.slab.insert(entry) {
             for ask in asks {
                 self.carry_out(key, ask);
@@ -144,7 +146,10 @@ impl Actor {
             // Nobody has to make way for it.
             return self.tell(key, Happened::TurnedAway { why });
         }
-        let ask = if entry.makes_up { Places::ask_in_turn } else { Places::ask };
+        let ask = match entry.asks {
+            Asks::AsOverlapSays => Places::ask,
+            Asks::InTurn => Places::ask_in_turn,
+        };
         let mut decisions = ask(&mut self.places, &run_id, due_at);
         if decisions.is_empty() {
             // Its job is not there any more: it goes by what it knows of it itself.

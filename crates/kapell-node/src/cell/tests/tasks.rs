@@ -3,6 +3,7 @@ use std::time::Duration;
 use kapell_api::v1::Cancel;
 use kapell_backend::containers::Containers as _;
 use kapell_core::board::{TaskGuid, TaskState};
+use tokio::time::Instant;
 
 use super::board::{Fate, name};
 use super::stage::{EPOCH, Stage};
@@ -69,11 +70,35 @@ async fn a_cancelled_task_is_ended() {
     let stage = Stage::new().await;
     let guid = running(&stage).await;
     stage.board.records().tasks.get_mut(&job()).unwrap().state = TaskState::Completed;
-    let cancel = Cancel { task_guid: job(), instance_guid: guid.as_str().into() };
+    let cancel = Cancel { task_guid: job(), instance_guid: guid.as_str().into(), at_once: false };
     stage.cell.cancel(EPOCH, &cancel).unwrap();
     stage.until("it is gone", Stage::is_empty).await;
     assert_eq!(stage.board.told(), ["start-task"]);
     assert!(stage.containers.guids().is_empty());
+}
+
+/// A task that heeds no stop, when it is cancelled in these ways, one after the other: how long it goes on.
+async fn deaf(ways: &[bool]) -> Duration {
+    let stage = Stage::new().await;
+    let guid = running(&stage).await;
+    stage.containers.faults().deaf = true;
+    stage.board.records().tasks.get_mut(&job()).unwrap().state = TaskState::Completed;
+    let began = Instant::now();
+    for at_once in ways.iter().copied() {
+        let cancel = Cancel { task_guid: job(), instance_guid: guid.as_str().into(), at_once };
+        stage.cell.cancel(EPOCH, &cancel).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    stage.until("it is gone", Stage::is_empty).await;
+    began.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_cancelled_at_once_has_no_time_to_stop() {
+    let grace = Stage::new().await.settings.stop_grace;
+    assert!(deaf(&[false]).await > grace);
+    assert!(deaf(&[true]).await < Duration::from_secs(3));
+    assert!(deaf(&[false, true]).await < Duration::from_secs(4), "and loses what is left of it");
 }
 
 /// Runs a task to its end while each report of a kind meets a fate, the first `times` times.

@@ -116,7 +116,7 @@ async fn a_transfer_that_hangs_is_cancelled_or_takes_too_long() {
     stage.place_task_with(&job(), download("http://a/in", None));
     stage.until("it is under way", |stage| stage.outside.asked("http://a/in") == 1).await;
     stage.board.records().tasks.clear();
-    let cancel = Cancel { task_guid: job(), instance_guid: "i-job".into() };
+    let cancel = Cancel { task_guid: job(), instance_guid: "i-job".into(), at_once: false };
     stage.cell.cancel(EPOCH, &cancel).unwrap();
     stage.within(Duration::from_secs(2), "it is gone", Stage::is_empty).await;
     let task = done(&stage, download("http://a/in", None)).await;

@@ -29,6 +29,8 @@ pub(super) const CELL: &str = "c1";
 pub(super) struct FakeCell {
     pub(super) held: Mutex<Vec<TaskGuid>>,
     pub(super) asked: Mutex<u32>,
+    /// Told to end them at once.
+    pub(super) hurried: Mutex<Vec<TaskGuid>>,
     pub(super) frames: Mutex<Vec<Frame>>,
     pub(super) breaks: Mutex<bool>,
 }
@@ -51,7 +53,10 @@ impl CellLink for FakeCell {
         Ok(())
     }
 
-    async fn cancel(&self, _: &CellPresence, _: Epoch, _: &Cancel) -> Result<(), LinkError> {
+    async fn cancel(&self, _: &CellPresence, _: Epoch, to: &Cancel) -> Result<(), LinkError> {
+        if to.at_once {
+            self.hurried.lock().unwrap().push(to.task_guid.clone());
+        }
         Ok(())
     }
 

@@ -41,3 +41,20 @@ async fn what_a_lost_cell_may_still_run_is_said() {
     assert!(matches!(evidence, Evidence::Ended(_)), "{evidence:?}");
     stage.close().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cell_is_told_whether_a_task_has_its_time_to_stop() {
+    let stage = Stage::new().await;
+    let (one, other) = (attempt("graceful", 0), attempt("hurried", 0));
+    for attempt in [&one, &other] {
+        stage.backend.launch(&stage.work(attempt)).await.unwrap();
+        stage.start(attempt).await;
+    }
+    stage.backend.stop(&one, "", StopKind::Graceful).await.unwrap();
+    stage.backend.stop(&other, "", StopKind::AtOnce).await.unwrap();
+    assert_eq!(*stage.cell.hurried.lock().unwrap(), [task_guid(&other.run_id, 0)]);
+    // Who was asked to stop may be told to end.
+    stage.backend.stop(&one, "", StopKind::AtOnce).await.unwrap();
+    assert_eq!(stage.cell.hurried.lock().unwrap().len(), 2);
+    stage.close().await;
+}

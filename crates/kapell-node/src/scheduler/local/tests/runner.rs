@@ -264,3 +264,19 @@ async fn a_host_that_leaves_ends_its_work_and_what_is_known_stays_known() {
     assert!(end.failure.unwrap().contains("signal 15"), "it was asked to end");
     lab.close().await;
 }
+
+#[tokio::test]
+async fn hosts_that_come_as_soon_as_others_have_gone_are_each_welcomed() {
+    let mut lab = Lab::new().await;
+    let over = attempt("over", 0);
+    let work = patient(lab.dir.path(), &over);
+    launched(&mut lab, &work).await;
+    let_end(lab.dir.path(), &over, 0);
+    ended(&mut lab).await;
+    // With nothing running, the runner is about to end each time that its host has gone.
+    for _ in 0..100 {
+        lab = tokio::time::timeout(PATIENCE, lab.reopen()).await.expect("a welcome");
+    }
+    assert_eq!(count(lab.dir.path(), &over), 1);
+    lab.close().await;
+}
