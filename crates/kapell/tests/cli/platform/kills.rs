@@ -216,8 +216,3 @@ fn after_everything_was_killed_the_desired_state_comes_back() {
 fn after_the_machine_was_started_anew_the_desired_state_comes_back() {
     everything_is_killed(true);
 }
-
-/// What a client is told of a process, of which nothing must be twice.
-pub(crate) fn crash_counts(all: &[Value]) -> Vec<u64> {
-    all.iter().filter_map(|lrp| lrp["crash_count"].as_u64()).collect()
-}
