@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 use super::Site;
 use super::chance::Chance;
