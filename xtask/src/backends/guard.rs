@@ -1,6 +1,5 @@
 //! A process that ends a test run's servers when the run ends, in whatever way it ends.
 
-use std::env;
 use std::fs::TryLockError;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
@@ -21,9 +20,14 @@ pub(crate) struct Guard {
     child: Child,
 }
 
+/// Not by its name: cargo may have replaced it by another since we were started.
+fn own_program() -> String {
+    format!("/proc/{}/exe", std::process::id())
+}
+
 impl Guard {
     pub(crate) fn start() -> Result<Self> {
-        let mut command = process::detached(env::current_exe()?);
+        let mut command = process::detached(own_program());
         command.arg(GUARD).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child =
             command.spawn().map_err(|error| failed(format!("{GUARD} did not start: {error}")))?;

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::{Options, build, leadership};
-use crate::backends::Session;
+use crate::backends::{self, Session};
 use crate::error::Result;
 use crate::workspace::Workspace;
 
@@ -26,6 +26,9 @@ pub(crate) fn run_with(workspace: &Workspace, options: Options, session: &Sessio
     let kapell = build(workspace, "kapell", options.smoke)?;
     build(workspace, "kapell-sim", options.smoke)?;
     let mut bench = Command::new(kapell.with_file_name("board-bench"));
+    for variable in backends::variables() {
+        bench.env_remove(variable);
+    }
     bench.arg(&kapell).envs(session.environment(&SERVERS));
     leadership::report(workspace, options, bench)
 }

@@ -14,6 +14,15 @@ use crate::workspace::Workspace;
 /// of features, and each of those sets compiled anew.
 pub(crate) const BUILD: &[&str] = &["build", "--workspace", "--all-targets", "--locked"];
 
+const LIST: &[&str] = &[
+    "test",
+    "--workspace",
+    "--locked",
+    "--no-run",
+    "--quiet",
+    "--message-format=json-render-diagnostics",
+];
+
 /// The test programs of each package, by its name.
 #[derive(Debug, Default)]
 pub(super) struct Programs(BTreeMap<String, Vec<Program>>);
@@ -29,7 +38,12 @@ impl Programs {
     /// None if something does not compile, which was said then.
     pub(super) fn build(workspace: &Workspace) -> Result<Option<Self>> {
         let mut cargo = command::cargo(&workspace.root);
-        cargo.args(BUILD).arg("--message-format=json-render-diagnostics");
+        if !command::succeeds(cargo.args(BUILD))? {
+            return Ok(None);
+        }
+        // All that it lists is there by now. It knows what is no test; the other compiles that as one nonetheless.
+        let mut cargo = command::cargo(&workspace.root);
+        cargo.args(LIST);
         let mut programs = Self::default();
         let ok = command::each_line(&mut cargo, |line| {
             if let Some((package, program)) = read(line, workspace) {
