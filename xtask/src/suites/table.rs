@@ -69,6 +69,7 @@ const WITH_CELLS: Part = part(&["kapell"], Filter::Only(CELLS));
 const CHAOS: &str = "chaos::";
 const WITH_CHAOS: Part = Part { beside: true, ..part(&["kapell"], Filter::Only(CHAOS)) };
 const FLEET: &str = "fleet::";
+/// Simulated platforms, which need nothing but a processor: in the suite whose other long part waits most of its time.
 const WITH_FLEET: Part = part(&["kapell-sim"], Filter::Only(FLEET));
 const WITHOUT_FLEET: Part = part(&["kapell-sim"], Filter::ExceptAll(&[FLEET]));
 const JOBS: &str = "jobs::";
@@ -82,12 +83,12 @@ const WORKFLOWS: Part =
 /// All tests of the workspace. A member that stands in no line fails the run.
 #[rustfmt::skip]
 pub(crate) const SUITES: &[Suite] = &[
-    Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-api", "kapell-shim", "kapell-backend", "xtask"])], budget: minutes(3), quick: true, backends: &["registry"] },
+    Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-api", "kapell-shim", "kapell-backend", "xtask"]), WITHOUT_SCHEDULER], budget: minutes(3), quick: true, backends: &["registry", "etcd", "etcd-tls", "postgres"] },
     Suite { name: "workflows",  parts: &[WORKFLOWS], budget: minutes(3), quick: true, backends: &[] },
-    Suite { name: "leadership", parts: &[all(&["kapell-store"]), WITHOUT_SCHEDULER, WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
-    Suite { name: "platform",   parts: &[WITH_FLEET, WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
+    Suite { name: "leadership", parts: &[all(&["kapell-store"]), WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
+    Suite { name: "platform",   parts: &[WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
     Suite { name: "jobs",       parts: &[WITH_SCHEDULER, WITH_JOBS], budget: minutes(4), quick: true, backends: &["etcd", "postgres"] },
-    Suite { name: "cells",      parts: &[WITH_CHAOS, WITH_CELLS], budget: minutes(5), quick: true, backends: &["etcd", "registry"] },
+    Suite { name: "cells",      parts: &[WITH_CHAOS, WITH_CELLS, WITH_FLEET], budget: minutes(5), quick: true, backends: &["etcd", "registry"] },
 ];
 
 #[cfg(test)]
