@@ -42,7 +42,8 @@ pub(crate) fn run(
     let test = |more: &[&str]| {
         let mut cargo = command::cargo(&workspace.root);
         cargo.args(["test", "--locked", "-p", "kapell", "--test", "cli"]).args(more);
-        cargo.env("KAPELL_CHAOS_LOGS", &logs).envs(session.environment(SERVERS));
+        cargo.env("KAPELL_CHAOS_LOGS", &logs);
+        session.equip(&mut cargo, SERVERS);
         cargo
     };
     if !command::succeeds(&mut test(&["--no-run"]))? {

@@ -40,11 +40,15 @@ usage: cargo xtask COMMAND
   bench board [--json] [--smoke]    measure the board at scale beside floors of the same run
   bench cell [--json] [--smoke]     measure cells: starts beside `runc`, crashes, failover, an agent at rest
   bench jobs [--json] [--smoke]     measure jobs: schedules, runs at rest and runs that are due, beside controls
+  bench kubernetes [--json] [--smoke]
+                                    measure runs on a cluster beside the same Jobs without Kapell
+  bench stores [--json] [--smoke]   measure the drivers of all stores side by side, beside minimal clients
   sim --seed N [--trace]            replay one simulated platform
   sim --minutes M [--seed N]        simulate platforms for a while
   soak [--minutes N] [--rounds N] [--seed S] [--only PART]
                                     long randomised rounds, recorded in docs/soak.md; PART is core, workflows,
-                                    hosts, fleet, leadership, platform or chaos, or what counts rounds: jobs, schedules
+                                    hosts, fleet, leadership, platform or chaos, or what counts rounds: jobs,
+                                    kubernetes, schedules
   backends up|down|status [NAME…]   servers that tests run against
 ";
 
@@ -79,6 +83,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["tables"] => tables::run(&Workspace::load()?),
         ["test"] => suites::run(&Workspace::load()?, suites::Extent::Full),
         ["test", "quick"] => suites::run(&Workspace::load()?, suites::Extent::Quick),
+        ["test", suite] => suites::run(&Workspace::load()?, suites::Extent::one(suite)?),
         ["bench", "workflow", options @ ..] => {
             let options = bench::Options::parse(options)?;
             bench::run(&Workspace::load()?, options).map(drop)
@@ -106,6 +111,14 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench", "jobs", options @ ..] => {
             let options = bench::Options::parse(options)?;
             bench::jobs::run(&Workspace::load()?, options)
+        }
+        ["bench", "stores", options @ ..] => {
+            let options = bench::Options::parse(options)?;
+            bench::stores::run(&Workspace::load()?, options)
+        }
+        ["bench", "kubernetes", options @ ..] => {
+            let options = bench::Options::parse(options)?;
+            bench::kubernetes::run(&Workspace::load()?, options).map(drop)
         }
         ["soak", options @ ..] => {
             let options = soak::Options::parse(options)?;

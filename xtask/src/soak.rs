@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: the randomised tests, for much longer, with the outcome on record.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,7 +9,7 @@ use crate::backends::Session;
 use crate::chaos;
 use crate::command;
 use crate::error::{Error, Result, failed};
-use crate::kills;
+use crate::kills::{self, Kills};
 use crate::sim;
 use crate::workspace::Workspace;
 
@@ -18,9 +19,9 @@ const HEAD: &str =
 const DEFAULT_MINUTES: u64 = 5;
 /// A round is a workflow that is killed and resumed, a few hundred milliseconds.
 const ROUNDS_PER_MINUTE: u64 = 200;
+/// Of tests that take the number of rounds from their environment.
+const SERVERS: &[&str] = &["etcd", "etcd-tls", "postgres"];
 const PROPERTY_CASES: &str = "20000";
-/// Rounds of kills of hosts that lead runs.
-const JOB_ROUNDS: u64 = 200;
 /// Random schedules that are tried over ten years, in four zones each.
 const SCHEDULES: u64 = 500;
 /// Takes them from its environment.
@@ -45,7 +46,7 @@ enum Does {
     /// Real fleets to which everything happens, for as long as told.
     Chaos,
     /// Real hosts that are killed while they lead runs, as often as told.
-    Kills,
+    Kills(Kills),
     /// Random schedules against the oracle, as many as told.
     Schedules,
 }
@@ -62,7 +63,8 @@ const PARTS: &[Part] = &[
     tests("leadership", "test --locked --no-fail-fast -p kapell leadership::", true),
     tests("platform", "test --locked --no-fail-fast -p kapell platform::", true),
     Part { name: "chaos", does: Does::Chaos },
-    Part { name: "jobs", does: Does::Kills },
+    Part { name: "jobs", does: Does::Kills(kills::JOBS) },
+    Part { name: "kubernetes", does: Does::Kills(kills::KUBERNETES) },
     Part { name: "schedules", does: Does::Schedules },
 ];
 
@@ -114,17 +116,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let start = Instant::now();
     let mut failures = Vec::new();
     let mut rounds = Vec::new();
-    let servers = ["etcd", "etcd-tls", "postgres"];
     let is_tests = |part: &Part| matches!(part.does, Does::Tests { .. });
-    let session = if parts.iter().any(is_tests) {
-        Session::begin(&servers)?
-    } else if parts.iter().any(|part| part.does == Does::Chaos) {
-        Session::begin(chaos::SERVERS)?
-    } else if parts.iter().any(|part| part.does == Does::Kills) {
-        Session::begin(kills::SERVERS)?
-    } else {
-        Session::default()
-    };
+    let wanted = wanted(parts);
+    let session = if wanted.is_empty() { Session::default() } else { Session::begin(&wanted)? };
     if parts.iter().any(is_tests) {
         rounds.push((options.minutes * ROUNDS_PER_MINUTE).to_string());
     }
@@ -132,7 +126,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         let passed = match part.does {
             Does::Tests { arguments, heavy } => {
                 let mut cargo = long_tests(workspace, options, seed, arguments, heavy);
-                command::succeeds(cargo.envs(session.environment(&servers)))?
+                session.equip(&mut cargo, SERVERS);
+                command::succeeds(&mut cargo)?
             }
             Does::Worlds => {
                 let (passed, count) = worlds(workspace, options.minutes, seed)?;
@@ -144,9 +139,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 rounds.push(done.show());
                 done.passed()
             }
-            Does::Kills => {
-                let count = options.rounds.unwrap_or(JOB_ROUNDS);
-                let (passed, done) = kills::run(workspace, &session, count, seed)?;
+            Does::Kills(kills) => {
+                let count = options.rounds.unwrap_or(kills.rounds);
+                let (passed, done) = kills.run(workspace, &session, count, seed)?;
                 rounds.push(done);
                 passed
             }
@@ -160,7 +155,10 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             failures.push(part.name);
         }
     }
-    session.end();
+    if let Err(error) = session.end() {
+        eprintln!("xtask: {error}");
+        failures.push("servers");
+    }
     let result = if failures.is_empty() {
         "passed".to_owned()
     } else {
@@ -171,6 +169,18 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     print!("\n{HEAD}{row}");
     record(workspace, &row)?;
     if failures.is_empty() { Ok(()) } else { Err(Error::Reported) }
+}
+
+/// The servers of all these parts.
+fn wanted(parts: &[Part]) -> Vec<&'static str> {
+    let of = |part: &Part| match part.does {
+        Does::Tests { .. } => SERVERS,
+        Does::Chaos => chaos::SERVERS,
+        Does::Kills(kills) => kills.servers,
+        Does::Worlds | Does::Schedules => &[],
+    };
+    let wanted: BTreeSet<&str> = parts.iter().flat_map(of).copied().collect();
+    wanted.into_iter().collect()
 }
 
 fn schedules(workspace: &Workspace, count: u64, seed: u64) -> Command {
@@ -255,7 +265,8 @@ mod tests {
         let options = Options::parse(&["--seed", "7", "--minutes", "10"]).unwrap();
         assert_eq!(options, Options { minutes: 10, seed: Some(7), ..usual() });
         let options = Options::parse(&["--only", "jobs", "--rounds", "20"]).unwrap();
-        assert_eq!((options.only.unwrap().does, options.rounds), (Does::Kills, Some(20)));
+        let (does, rounds) = (options.only.unwrap().does, options.rounds);
+        assert_eq!((does, rounds), (Does::Kills(kills::JOBS), Some(20)));
         assert!(matches!(Options::parse(&["--rounds", "0"]), Err(Error::Usage(_))));
         let options = Options::parse(&["--only", "fleet"]).unwrap();
         assert_eq!(options.only.unwrap().does, Does::Worlds);

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::command;
 use crate::error::{Result, failed};
 
-/// A program and the package that brings it.
+/// A program, or a file by its whole path, and the package that brings it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tool {
     pub(crate) program: &'static str,
@@ -26,21 +26,33 @@ pub(crate) const OPENSSL: Tool = tool("openssl", "openssl");
 pub(crate) const ETCD: Tool = tool("etcd", "etcd-server");
 /// A browser that a page can be looked at with, without a screen.
 pub(crate) const CHROMIUM: Tool = tool("chromium-headless-shell", "chromium-headless-shell");
-const BUSYBOX: Tool = tool("busybox", "busybox-static");
-const RUNC: Tool = tool("runc", "runc");
+pub(crate) const BUSYBOX: Tool = tool("busybox", "busybox-static");
+pub(crate) const RUNC: Tool = tool("runc", "runc");
+pub(crate) const NFT: Tool = tool("nft", "nftables");
+pub(crate) const IP: Tool = tool("ip", "iproute2");
 pub(crate) const REGISTRY: Tool = tool("docker-registry", "docker-registry");
 pub(crate) const ETCDCTL: Tool = tool("etcdctl", "etcd-client");
 
-/// What a build script of a dependency starts.
-pub(crate) const FOR_BUILDS: &[Tool] = &[tool("protoc", "protobuf-compiler")];
+/// What a build script of a dependency starts, and the files that `protoc` reads: its package only recommends the one with those.
+pub(crate) const FOR_BUILDS: &[Tool] = &[
+    tool("protoc", "protobuf-compiler"),
+    tool("/usr/include/google/protobuf/descriptor.proto", "libprotobuf-dev"),
+];
 
 /// What runs containers with a root of their own, and a program to put into one.
-pub(crate) const FOR_CONTAINERS: &[Tool] =
-    &[BUSYBOX, RUNC, tool("nft", "nftables"), tool("ip", "iproute2")];
+pub(crate) const FOR_CONTAINERS: &[Tool] = &[BUSYBOX, RUNC, NFT, IP];
 
 /// Everything that a test may start besides what every Debian has.
-pub(crate) const FOR_TESTS: &[Tool] =
-    &[MAKE, NINJA, tool("python3", "python3"), tool("bash", "bash"), BUSYBOX, RUNC, CHROMIUM];
+pub(crate) const FOR_TESTS: &[Tool] = &[
+    MAKE,
+    NINJA,
+    tool("python3", "python3"),
+    tool("bash", "bash"),
+    tool("faketime", "faketime"),
+    BUSYBOX,
+    RUNC,
+    CHROMIUM,
+];
 
 /// Tries to install what is missing; whoever needs a tool that is still missing reports a skip.
 pub(crate) fn provide(tools: &[Tool]) {

@@ -6,6 +6,8 @@ pub mod executor;
 pub mod exit;
 pub mod heap;
 pub mod image;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
 pub mod local;
 pub mod oci;
 pub mod own_file;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::TaskGuid;
-use crate::flow::{Kind, Past, PastStep, State};
+use crate::flow::{Kind, Past, PastStep, Placed, State};
 use crate::seams::{RunId, Timestamp};
 use crate::workflow::Bound;
 
@@ -65,9 +64,9 @@ pub struct NodeRecord {
     /// Its standard output, where some text refers to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<String>,
-    /// The task that is about to run its command on a cell.
+    /// What is about to run its command elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskGuid>,
+    pub task: Option<Placed>,
 }
 
 /// The last line.
@@ -89,7 +88,7 @@ fn is_zero(number: &u32) -> bool {
 /// The event of a step that was taken over from the run that this one resumes.
 pub const KEPT: &str = "node_kept";
 
-/// The event of a step whose command is about to be given to a cell.
+/// The event of a step whose command is about to be given to a cell or a cluster.
 pub const PLACED: &str = "node_placed";
 
 /// Why a journal cannot be used.
@@ -117,8 +116,8 @@ pub struct Story {
 pub struct NodeStory {
     pub state: State,
     pub last: NodeRecord,
-    /// The task that ran its command when the journal ends.
-    pub task: Option<TaskGuid>,
+    /// What ran its command when the journal ends.
+    pub task: Option<Placed>,
 }
 
 #[derive(Deserialize)]
@@ -189,7 +188,7 @@ impl Story {
         self.put(state, record, task);
     }
 
-    fn put(&mut self, state: State, record: NodeRecord, task: Option<TaskGuid>) {
+    fn put(&mut self, state: State, record: NodeRecord, task: Option<Placed>) {
         if !self.nodes.contains_key(&record.node) {
             self.order.push(record.node.clone());
         }
@@ -221,6 +220,8 @@ fn unreadable(line: usize, text: &str, error: &serde_json::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::TaskGuid;
+    use crate::kubernetes::JobPlace;
 
     fn line(record: &Record) -> String {
         serde_json::to_string(record).unwrap() + "\n"
@@ -274,7 +275,7 @@ mod tests {
             v: VERSION,
             node: "a".into(),
             event: PLACED.into(),
-            task: Some(TaskGuid::new("a-1")),
+            task: Some(Placed::Task(TaskGuid::new("a-1"))),
             ..NodeRecord::default()
         });
         let started = line(&node("a", "node_started"));
@@ -283,11 +284,31 @@ mod tests {
         for text in [text.clone(), goes_on.clone(), goes_on + &started] {
             let story = Story::read(&text).unwrap();
             assert_eq!((story.nodes["a"].state, story.order.len()), (State::Running, 1));
-            assert_eq!(story.past().steps["a"].task, Some(TaskGuid::new("a-1")), "{text}");
+            assert_eq!(
+                story.past().steps["a"].task,
+                Some(Placed::Task(TaskGuid::new("a-1"))),
+                "{text}"
+            );
         }
         for event in ["node_retrying", "node_completed", "node_cancelled"] {
             text += &line(&node("a", event));
             assert_eq!(Story::read(&text).unwrap().past().steps["a"].task, None, "{event}");
+        }
+    }
+
+    #[test]
+    fn what_ran_elsewhere_is_known_again_whatever_it_was() {
+        let task = Placed::Task(TaskGuid::new("a-1"));
+        assert_eq!(serde_json::to_string(&task).unwrap(), "\"a-1\"", "as it always was");
+        let place = JobPlace {
+            cluster: "main".into(),
+            namespace: "jobs".into(),
+            name: "a-2".into(),
+            run: "r0".into(),
+        };
+        for placed in [task, Placed::Job(place)] {
+            let text = serde_json::to_string(&placed).unwrap();
+            assert_eq!(serde_json::from_str::<Placed>(&text).unwrap(), placed);
         }
     }
 

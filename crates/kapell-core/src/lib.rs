@@ -15,6 +15,7 @@ pub mod expand;
 pub mod flow;
 pub mod job;
 pub mod journal;
+pub mod kubernetes;
 pub mod log;
 pub mod manifest;
 pub mod percent;

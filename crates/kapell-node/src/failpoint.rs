@@ -23,3 +23,26 @@ pub(crate) fn pass(name: &str) {
 
 #[cfg(not(debug_assertions))]
 pub(crate) const fn pass(_name: &str) {}
+
+/// What has this name is on disk.
+#[cfg(debug_assertions)]
+pub(crate) fn pass_stored(name: &str) {
+    pass(&format!("{name}-stored"));
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn pass_stored(_name: &str) {}
+
+/// Waits for something, with a point of this name before it and one with `-done` behind it after it.
+#[cfg(all(feature = "kubernetes", debug_assertions))]
+pub(crate) async fn around<T>(name: &str, deed: impl Future<Output = T>) -> T {
+    pass(name);
+    let done = deed.await;
+    pass(&format!("{name}-done"));
+    done
+}
+
+#[cfg(all(feature = "kubernetes", not(debug_assertions)))]
+pub(crate) fn around<T>(_name: &str, deed: impl Future<Output = T>) -> impl Future<Output = T> {
+    deed
+}

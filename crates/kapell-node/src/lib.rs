@@ -12,6 +12,8 @@ pub mod elections;
 mod failpoint;
 pub mod flow;
 pub mod link;
+#[cfg(feature = "kubernetes")]
+mod pod_log;
 pub mod scheduler;
 pub mod stdio;
 pub mod system;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::seat::{Record, Seat};
 use kapell_store::archive::{ArchiveReader, ArchiveWriter, Batch, Head};
-use kapell_store::model::{Commit, Entry, Fence, Generation, Limits, Op, Raise, Shard};
+use kapell_store::model::{Commit, Entry, Fence, Generation, Item, Limits, Op, Raise, Shard};
 use kapell_store::{Error as StoreError, Store, keys};
 
 use crate::conductor::NoKiller;
@@ -194,16 +194,13 @@ impl<'a> Live<'a> {
     }
 }
 
-async fn read_all(
-    store: &dyn Store,
-    shard: Shard,
-) -> Result<Vec<kapell_store::model::Item>, StoreError> {
-    let mut items = Vec::new();
+async fn read_all(store: &dyn Store, shard: Shard) -> Result<Vec<Item>, StoreError> {
+    let (mut items, mut after) = (Vec::new(), None);
     loop {
-        let last = items.last().map(|item: &kapell_store::model::Item| item.key.clone());
-        let page = store.scan(shard, last.as_ref()).await?;
+        let page = store.scan(shard, after.as_ref()).await?;
         items.extend(page.items);
-        if !page.more {
+        after = page.next;
+        if after.is_none() {
             return Ok(items);
         }
     }
@@ -445,10 +442,21 @@ fn groups(ops: Vec<Op>, limits: Limits) -> Vec<Vec<Op>> {
 async fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
     for (key, _) in store.list().await? {
         for shard in keys::seat_of(&key).into_iter().flat_map(Shard::all) {
-            if !store.scan(shard, None).await?.items.is_empty() {
+            if holds_any(store, shard).await? {
                 return Ok(false);
             }
         }
     }
     Ok(true)
+}
+
+async fn holds_any(store: &dyn Store, shard: Shard) -> Result<bool, StoreError> {
+    let mut after = None;
+    loop {
+        let page = store.scan(shard, after.as_ref()).await?;
+        after = page.next;
+        if !page.items.is_empty() || after.is_none() {
+            return Ok(!page.items.is_empty());
+        }
+    }
 }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use kapell_core::seams::Moment;
 use kapell_core::seat::{Epoch, Seat};
 
 use crate::model::{Commit, Entry, Fence, Generation, Held, Item, Key, Page, Raise, Shard, Write};
+use crate::pair::{Filed, Pair};
 
 /// How many records and bytes a page holds at most; it holds at least one record.
 const PAGE_ITEMS: usize = 1000;
@@ -39,7 +40,7 @@ struct Pile {
     bytes: usize,
 }
 
-pub(crate) type Records = BTreeMap<Key, Box<[u8]>>;
+pub(crate) type Records = BTreeSet<Filed>;
 
 /// One change of the book, complete in itself: applied in order to an empty book, all changes
 /// give the book back.
@@ -47,7 +48,7 @@ pub(crate) type Records = BTreeMap<Key, Box<[u8]>>;
 pub(crate) enum Change {
     Entry { key: Key, generation: Generation, value: Option<(Vec<u8>, Option<Duration>)> },
     Fence { shard: Shard, fence: Fence },
-    Put { shard: Shard, key: Key, value: Box<[u8]> },
+    Put { shard: Shard, pair: Pair },
     Delete { shard: Shard, key: Key },
 }
 
@@ -171,10 +172,9 @@ impl Book {
     ) -> Vec<Change> {
         let mut changes = Vec::with_capacity(net.len() + 1);
         for (key, value) in net {
-            let key = key.clone();
             changes.push(match value {
-                Some(value) => Change::Put { shard, key, value: value.into() },
-                None => Change::Delete { shard, key },
+                Some(value) => Change::Put { shard, pair: Pair::new(key.as_bytes(), value) },
+                None => Change::Delete { shard, key: key.clone() },
             });
         }
         changes.push(Change::Fence { shard, fence: at.next() });
@@ -182,17 +182,17 @@ impl Book {
     }
 
     pub(crate) fn scan(&self, shard: Shard, after: Option<&Key>) -> Page {
-        let mut page = Page { items: Vec::new(), more: false };
+        let mut page = Page { items: Vec::new(), next: None };
         let Some(pile) = self.shards.get(&shard) else { return page };
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.as_bytes()));
         let mut bytes = 0;
-        for (key, value) in pile.records.range::<Key, _>((start, Bound::Unbounded)) {
-            bytes += key.as_bytes().len() + value.len();
+        for Filed(pair) in pile.records.range::<[u8], _>((start, Bound::Unbounded)) {
+            bytes += pair.bytes();
             if page.items.len() == PAGE_ITEMS || (bytes > PAGE_BYTES && !page.items.is_empty()) {
-                page.more = true;
+                page.next = page.items.last().map(|item| item.key.clone());
                 break;
             }
-            page.items.push(Item { key: key.clone(), value: value.to_vec() });
+            page.items.push(Item { key: Key::new(pair.key()), value: pair.value().to_vec() });
         }
         page
     }
@@ -209,18 +209,17 @@ impl Book {
                 self.entries.insert(key, Slot { generation, value });
             }
             Change::Fence { shard, fence } => self.shards.entry(shard).or_default().fence = fence,
-            Change::Put { shard, key, value } => {
+            Change::Put { shard, pair } => {
                 let pile = self.shards.entry(shard).or_default();
-                let key_bytes = key.as_bytes().len();
-                pile.bytes += key_bytes + value.len();
-                if let Some(old) = pile.records.insert(key, value) {
-                    pile.bytes -= key_bytes + old.len();
+                pile.bytes += pair.bytes();
+                if let Some(Filed(old)) = pile.records.replace(Filed(pair)) {
+                    pile.bytes -= old.bytes();
                 }
             }
             Change::Delete { shard, key } => {
                 let pile = self.shards.entry(shard).or_default();
-                if let Some(old) = pile.records.remove(&key) {
-                    pile.bytes -= key.as_bytes().len() + old.len();
+                if let Some(Filed(old)) = pile.records.take(key.as_bytes()) {
+                    pile.bytes -= old.bytes();
                 }
             }
         }

@@ -28,6 +28,10 @@ pub(crate) fn commit(limits: Limits, ops: &[Op]) -> Result<BTreeMap<&Key, Option
     let mut net = BTreeMap::new();
     for op in ops {
         within("key", op.key().as_bytes().len(), limits.key_bytes)?;
+        // Databases have a use of their own for it, or none.
+        if op.key().as_bytes().is_empty() {
+            return Err(Error::NoKey);
+        }
         match op {
             Op::Put(key, value) => {
                 within("value", value.len(), limits.value_bytes)?;

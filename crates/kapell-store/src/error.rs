@@ -33,6 +33,8 @@ pub enum Error {
     Damaged { path: PathBuf, offset: u64, why: String },
     #[error("{what} of {is} is above the limit of {limit}")]
     AboveLimit { what: &'static str, is: usize, limit: usize },
+    #[error("a record needs a key: it is empty")]
+    NoKey,
     #[error("{store} did not answer `{call}` within {limit:?}")]
     Timeout { store: String, call: &'static str, limit: Duration },
     #[error("`{call}` failed on {store}")]
@@ -42,6 +44,10 @@ pub enum Error {
         #[source]
         source: Source,
     },
+    #[error(
+        "{store} holds elections and nothing else: records need a file, etcd, PostgreSQL, Cassandra or DynamoDB"
+    )]
+    ElectionsOnly { store: String },
     /// After an error a file store takes nothing more: what is on disk is no longer known.
     #[error("{store} stopped after an earlier error: {why}")]
     Stopped { store: String, why: String },
@@ -61,6 +67,8 @@ impl Error {
             | Self::Format { .. }
             | Self::Damaged { .. }
             | Self::AboveLimit { .. }
+            | Self::NoKey
+            | Self::ElectionsOnly { .. }
             | Self::Stopped { .. } => false,
         }
     }
@@ -76,7 +84,9 @@ impl Error {
             | Self::InUse { .. }
             | Self::Damaged { .. }
             | Self::AboveLimit { .. }
+            | Self::NoKey
             | Self::Timeout { .. }
+            | Self::ElectionsOnly { .. }
             | Self::Stopped { .. } => None,
         }
     }

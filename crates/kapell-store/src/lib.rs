@@ -2,17 +2,24 @@
 
 pub mod archive;
 mod book;
+#[cfg(feature = "cassandra")]
+pub mod cassandra;
 mod check;
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 mod error;
 pub mod etcd;
 pub mod file;
 pub mod frames;
 pub mod keys;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
 pub mod lines;
 mod location;
 pub mod mem;
 pub mod model;
 mod open;
+mod pair;
 pub mod postgres;
 mod store;
 mod syncer;

@@ -3,6 +3,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
+#[cfg(feature = "cassandra")]
+use crate::cassandra::Cassandra;
+#[cfg(feature = "dynamodb")]
+use crate::dynamodb::DynamoDb;
 use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::file::{FileStore, Holder};
@@ -18,9 +22,25 @@ pub enum Location {
     File(PathBuf),
     Etcd(String),
     Postgres(String),
+    #[cfg(feature = "cassandra")]
+    Cassandra(String),
+    #[cfg(feature = "dynamodb")]
+    DynamoDb(String),
 }
 
-const KNOWN: &str = "mem:, file:DIR, etcd://HOST:PORT, postgres://USER@HOST/DATABASE";
+const KNOWN: &str = "mem:, file:DIR, etcd://HOST:PORT, postgres://USER@HOST/DATABASE, \
+     cassandra://HOST/KEYSPACE, dynamodb://REGION/TABLE";
+
+/// Leases are for those who embed the library, and have their records elsewhere.
+const ELECTIONS_ONLY: &str = "Leases of Kubernetes hold elections and nothing else, and a host keeps its records in its \
+     store; use etcd://HOST:PORT, postgres://USER@HOST/DATABASE, cassandra://HOST/KEYSPACE or dynamodb://REGION/TABLE, \
+     in the cluster or beside it";
+
+/// A driver that this program was built without.
+#[cfg(not(all(feature = "cassandra", feature = "dynamodb")))]
+fn left_out(feature: &str) -> String {
+    format!("this kapell was built without the Cargo feature `{feature}`; use one that has it")
+}
 
 impl FromStr for Location {
     type Err = Error;
@@ -36,6 +56,15 @@ impl FromStr for Location {
             ("file", dir) => Ok(Self::File(PathBuf::from(dir.strip_prefix("//").unwrap_or(dir)))),
             ("etcd" | "etcds", _) => Ok(Self::Etcd(text.to_owned())),
             ("postgres" | "postgresql", _) => Ok(Self::Postgres(text.to_owned())),
+            #[cfg(feature = "cassandra")]
+            ("cassandra", _) => Ok(Self::Cassandra(text.to_owned())),
+            #[cfg(not(feature = "cassandra"))]
+            ("cassandra", _) => refuse(left_out("cassandra")),
+            #[cfg(feature = "dynamodb")]
+            ("dynamodb", _) => Ok(Self::DynamoDb(text.to_owned())),
+            #[cfg(not(feature = "dynamodb"))]
+            ("dynamodb", _) => refuse(left_out("dynamodb")),
+            ("kubernetes", _) => refuse(ELECTIONS_ONLY.to_owned()),
             ("", _) => Err(Error::BadUrl {
                 url: text.to_owned(),
                 why: format!("it has no scheme; known are {KNOWN}"),
@@ -48,11 +77,16 @@ impl FromStr for Location {
 impl Location {
     /// Opens the store, on behalf of `holder` where only one process can have it open.
     pub async fn open(&self, holder: &Holder, how: &How) -> Result<Arc<dyn Store>, Error> {
+        // What the clients of some drivers carry along is large.
         Ok(match self {
             Self::Mem => Arc::new(Mem::new(Arc::clone(&how.clock))),
             Self::File(dir) => Arc::new(FileStore::open(dir, holder, how)?),
             Self::Etcd(url) => Arc::new(Etcd::open(url, how).await?),
             Self::Postgres(url) => Arc::new(Postgres::open(url, how).await?),
+            #[cfg(feature = "cassandra")]
+            Self::Cassandra(url) => Arc::new(Box::pin(Cassandra::open(url, how)).await?),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => Arc::new(Box::pin(DynamoDb::open(url, how)).await?),
         })
     }
 }
@@ -64,6 +98,10 @@ impl fmt::Debug for Location {
             Self::File(dir) => return write!(f, "file:{}", dir.display()),
             Self::Etcd(_) => "etcd:…",
             Self::Postgres(_) => "postgres:…",
+            #[cfg(feature = "cassandra")]
+            Self::Cassandra(_) => "cassandra:…",
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(_) => "dynamodb:…",
         };
         f.write_str(scheme)
     }
@@ -82,6 +120,20 @@ mod tests {
         assert_eq!(parse("file:here"), Ok(Location::File(PathBuf::from("here"))));
         assert!(matches!(parse("etcd://h:1"), Ok(Location::Etcd(_))));
         assert!(matches!(parse("postgresql://h/d"), Ok(Location::Postgres(_))));
+        #[cfg(feature = "cassandra")]
+        assert!(matches!(parse("cassandra://h/k"), Ok(Location::Cassandra(_))));
+        #[cfg(not(feature = "cassandra"))]
+        assert_eq!(
+            parse("cassandra://u:secret@h/k").unwrap_err(),
+            "`cassandra:…` names no store: this kapell was built without the Cargo feature `cassandra`; use one that has it"
+        );
+        #[cfg(feature = "dynamodb")]
+        assert!(matches!(parse("dynamodb://r/table"), Ok(Location::DynamoDb(_))));
+        #[cfg(not(feature = "dynamodb"))]
+        assert_eq!(
+            parse("dynamodb://r/table").unwrap_err(),
+            "`dynamodb:…` names no store: this kapell was built without the Cargo feature `dynamodb`; use one that has it"
+        );
         assert_eq!(
             parse("redis://user:secret@h").unwrap_err(),
             format!("`redis:…` names no store: unknown scheme `redis`; known are {KNOWN}")
@@ -89,6 +141,10 @@ mod tests {
         assert_eq!(
             parse("/var/lib/k").unwrap_err(),
             format!("`/var/lib/k` names no store: it has no scheme; known are {KNOWN}")
+        );
+        assert_eq!(
+            parse("kubernetes://jobs").unwrap_err(),
+            format!("`kubernetes:…` names no store: {ELECTIONS_ONLY}")
         );
         assert_eq!(parse("file:").unwrap_err(), "`file:…` names no store: write `file:DIR`");
     }

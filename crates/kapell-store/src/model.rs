@@ -194,8 +194,17 @@ pub struct Item {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     pub items: Vec<Item>,
-    /// There may be more behind the last item.
-    pub more: bool,
+    /// Behind which key to go on; none at the end. It need not be one of an item: a page may be empty and have more behind
+    /// it, where much was deleted.
+    pub next: Option<Key>,
+}
+
+impl Page {
+    /// One behind whose last item there may be more.
+    pub fn of(items: Vec<Item>, more: bool) -> Self {
+        let last = items.last().filter(|_| more);
+        Self { next: last.map(|item| item.key.clone()), items }
+    }
 }
 
 /// What a store can take.

@@ -21,6 +21,12 @@ pub trait Ttl: fmt::Debug + Send + Sync {
     /// How this store counts time.
     fn expiry(&self) -> Expiry;
 
+    /// Whether each client judges by what it has seen itself. Then what stands there runs out, for a client that has not
+    /// looked since it was written, a whole time to live after its first look; and what one tells to be gone is gone for all.
+    fn observes(&self) -> bool {
+        false
+    }
+
     /// Makes the next insert with this time to live cost one round trip.
     async fn prepare(&self, ttl: Duration) -> Result<(), Error>;
 
@@ -82,7 +88,7 @@ pub trait Shards: fmt::Debug + Send + Sync {
     async fn commit(&self, shard: Shard, at: Fence, ops: &[Op]) -> Result<Commit, Error>;
 
     /// Reads one page of a shard in key order, beginning behind `after`, at least as new as
-    /// the last commit that anyone saw succeed.
+    /// the last commit that anyone saw succeed. The next one begins behind [`Page::next`].
     async fn scan(&self, shard: Shard, after: Option<&Key>) -> Result<Page, Error>;
 }
 

@@ -1,7 +1,7 @@
 //! The command line.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -88,7 +88,7 @@ pub(crate) enum StoreCommand {
 /// Which store, for every command that needs one.
 #[derive(Debug, Args)]
 pub(crate) struct Store {
-    /// Where state is kept: file:DIR, etcd://HOST:PORT, postgres://USER@HOST/DATABASE, mem: [env: KAPELL_STORE=]
+    /// Where state is kept: file:DIR, etcd://HOST:PORT, postgres://USER@HOST/DATABASE, cassandra://HOST/KEYSPACE, dynamodb://REGION/TABLE, mem: [env: KAPELL_STORE=]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
 }
@@ -123,10 +123,10 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// A host of this machine alone, on a store of its own.
-    pub(crate) fn local(store: &Path, listen: SocketAddr, log: Output) -> Self {
+    /// A host of this machine alone, with a store of its own.
+    pub(crate) fn local(store: String, listen: SocketAddr, log: Output) -> Self {
         Self {
-            store: Store { store: Some(format!("file:{}", store.display())) },
+            store: Store { store: Some(store) },
             seats: 1,
             lease: Duration::from_secs(20),
             window: Duration::from_secs(120),
@@ -150,6 +150,9 @@ pub(crate) struct Up {
     /// Where everything is kept [default: up in the state directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Where records are kept, if not in DIR: what `kapell host --store` takes
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
     /// Where to listen on this machine
     #[arg(long, value_name = "PORT", default_value_t = 7070)]
     pub(crate) port: u16,

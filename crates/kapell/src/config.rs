@@ -1,5 +1,6 @@
 //! Settings: a file, over it the environment, over it the command line.
 
+pub(crate) mod clusters;
 mod keys;
 
 use std::ffi::OsString;
@@ -69,6 +70,8 @@ pub(crate) struct Config {
     pub(crate) blobs: Option<PathBuf>,
     /// What logs of runs may take on a host.
     pub(crate) run_logs_bytes: u64,
+    /// A file that names Kubernetes clusters.
+    pub(crate) kubernetes_clusters: Option<PathBuf>,
     pub(crate) cell: CellSettings,
     /// How much is kept of images, as far as no container uses it.
     pub(crate) image_cache_bytes: u64,
@@ -79,7 +82,8 @@ pub(crate) struct Config {
     origins: Vec<Origin>,
 }
 
-const STORES: &str = "mem:, file:DIR, etcd://HOST:PORT or postgres://USER@HOST/DATABASE";
+const STORES: &str =
+    "mem:, file:DIR, etcd://HOST:PORT, postgres://USER@HOST/DATABASE or dynamodb://REGION/TABLE";
 
 /// A URL as others may see it.
 fn without_password(url: &str) -> String {
@@ -136,12 +140,10 @@ impl Config {
         let own = below_home("XDG_STATE_HOME", ".local/state").map(|dir| dir.join("kapell"));
         let fallback = || std::env::temp_dir().join(format!("kapell-{}", user()));
         let flags = [("--config", file), ("--state-dir", state_dir)];
+        let given = flags.into_iter().filter_map(|(flag, path)| Some((flag, path?.to_owned())));
         let mut config = Self {
             state_dir_is_exposed: own.is_none(),
-            flags: flags
-                .into_iter()
-                .filter_map(|(flag, path)| Some((flag, path?.to_owned())))
-                .collect(),
+            flags: given.collect(),
             state_dir: own.unwrap_or_else(fallback),
             logger: Logger::Stream,
             workers: None,
@@ -158,6 +160,7 @@ impl Config {
             scheduler: scheduler::Settings::default(),
             blobs: None,
             run_logs_bytes: 10 << 30,
+            kubernetes_clusters: None,
             cell: CellSettings::default(),
             image_cache_bytes: image::Settings::CACHE_BYTES,
             origins: vec![Origin::Default; KEYS.len()],

@@ -3,6 +3,7 @@
 mod agent;
 mod cell;
 mod cli;
+mod clusters;
 mod config;
 mod drivers;
 mod host;

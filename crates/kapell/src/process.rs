@@ -18,7 +18,7 @@ use crate::cli::{Logger, Process};
 use crate::config::Config;
 use crate::logger::{self, Style};
 use crate::problems::BadFile;
-use crate::{BAD_INPUT, metrics, print, remote, say, summary, workflow};
+use crate::{BAD_INPUT, clusters, metrics, print, remote, say, summary, workflow};
 
 pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
     // Before anything is read: the supervisor stays small, and there is one thread.
@@ -77,10 +77,7 @@ pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
         metrics::check(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     orchestrator = orchestrator.select(selection, past).owning_all_children();
-    if let Some(step) = remote::needs_cells(&orchestrator, args.on.is_some()) {
-        let cells = remote::cells_for(step, args.on.as_deref(), config)?;
-        orchestrator = orchestrator.cells(cells);
-    }
+    orchestrator = with_places(orchestrator, args, config)?;
     if let Err(error) = orchestrator.journal_in(&history, &args.file, digest) {
         say(&format!(
             "warning: {error}; this run cannot be resumed (set --state-dir or KAPELL_STATE_DIR)\n"
@@ -89,6 +86,22 @@ pub(crate) fn run(args: &Process, config: &Config) -> anyhow::Result<u8> {
     let kind = args.logger.unwrap_or(config.logger);
     let report = conduct(orchestrator.logger(logger::make(kind)), lifeline)?;
     Ok(finish(args, config, kind, &history, &report))
+}
+
+/// Steps may run elsewhere: whoever is needed for that is there.
+fn with_places(
+    mut orchestrator: Orchestrator,
+    args: &Process,
+    config: &Config,
+) -> anyhow::Result<Orchestrator> {
+    if let Some(step) = remote::needs_cells(&orchestrator, args.on.is_some()) {
+        let cells = remote::cells_for(step, args.on.as_deref(), config)?;
+        orchestrator = orchestrator.cells(cells);
+    }
+    if let Some(clusters) = clusters::for_steps(&orchestrator, config)? {
+        orchestrator = orchestrator.clusters(clusters);
+    }
+    Ok(orchestrator)
 }
 
 fn refuse(path: String, problems: Vec<Problem>, bytes: Vec<u8>) -> u8 {

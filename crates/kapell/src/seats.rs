@@ -23,16 +23,17 @@ struct Row {
 
 pub(crate) fn run(args: &Seats, config: &Config) -> anyhow::Result<u8> {
     let location = config.store(args.store.store.as_deref())?;
-    let rows = match &location {
-        Location::File(dir) => match look(dir) {
+    let rows = if let Location::File(dir) = &location {
+        match look(dir) {
             Ok(Some((seat, record))) => {
                 vec![Row { seat, epoch: record.epoch, holder: Some((record, None)) }]
             }
             // Who opens it learns whether there never was one or its log is missing.
             Ok(None) | Err(Error::Absent { .. }) => read(&location)?,
             Err(error) => return Err(error.into()),
-        },
-        Location::Mem | Location::Etcd(_) | Location::Postgres(_) => read(&location)?,
+        }
+    } else {
+        read(&location)?
     };
     print(&match args.output {
         Output::Json => as_json(&rows)?,

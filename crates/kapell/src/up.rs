@@ -40,7 +40,8 @@ pub(crate) fn run(args: &cli::Up, config: &Config) -> anyhow::Result<u8> {
     std::fs::create_dir_all(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
     let _alone = alone_in(&dir)?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
-    let host = cli::Host::local(&dir.join("store"), listen, args.log);
+    let own = || format!("file:{}", dir.join("store").display());
+    let host = cli::Host::local(args.store.clone().unwrap_or_else(own), listen, args.log);
     let up = Up {
         dir,
         demo: args.demo,

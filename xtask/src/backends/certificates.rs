@@ -87,7 +87,8 @@ fn lasts(dir: &Path, name: &str) -> bool {
     check.status().is_ok_and(|status| status.success())
 }
 
-fn openssl(dir: &Path, words: &str) -> Result<()> {
+/// Runs `openssl` in a directory; words have no blanks in them.
+pub(super) fn openssl(dir: &Path, words: &str) -> Result<()> {
     let mut openssl = Command::new("openssl");
     let output = openssl.args(words.split(' ')).current_dir(dir).stdin(Stdio::null()).output();
     let output = output.map_err(|error| failed(format!("openssl: {error}")))?;

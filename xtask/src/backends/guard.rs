@@ -38,6 +38,14 @@ impl Guard {
         let guard = Self { child };
         if line.is_empty() { Err(failed(format!("{GUARD} ended early"))) } else { Ok(guard) }
     }
+
+    /// Waits until it has done its work; an error if a server was not taken down as it should.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        drop(self.child.stdin.take());
+        let status = self.child.wait()?;
+        let left = || failed(format!("not all servers were taken down: {GUARD}, {status}"));
+        status.success().then_some(()).ok_or_else(left)
+    }
 }
 
 impl Drop for Guard {

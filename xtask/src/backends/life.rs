@@ -68,6 +68,7 @@ pub(crate) fn ensure(
 /// Ends a server and deletes what it wrote. The caller holds the lock.
 pub(crate) fn stop(cache: &Cache, state: &mut State, server: &Server) -> Result<()> {
     let Some(record) = state.get(server.name) else { return Ok(()) };
+    server.recipe.clear(&record.dir)?;
     process::end(record.pid, server.program, &record.dir, server.stop)?;
     discard(&record.dir)?;
     state.remove(cache, server.name)
@@ -115,7 +116,10 @@ fn attempt(
     };
     // On record before it answers, so that whoever comes after a Ctrl-C can end it.
     state.put(cache, record.clone())?;
-    await_answer(cache, server, &record, &mut child)
+    server
+        .recipe
+        .complete(cache, dir)
+        .and_then(|()| await_answer(cache, server, &record, &mut child))
         .and_then(|()| server.recipe.furnish(cache, &record.endpoint))
         .map_err(|error| failed(format!("{error}{}", last_words(cache, server, dir))))?;
     record.ready = true;
@@ -220,6 +224,22 @@ mod tests {
         fn furnish(&self, _: &Cache, _: &str) -> Result<()> {
             Ok(())
         }
+
+        fn complete(&self, cache: &Cache, dir: &Path) -> Result<()> {
+            let state = State::load(cache)?;
+            assert!(state.get("fake").is_some_and(|record| record.dir == dir), "not on record");
+            Ok(fs::write(beside(dir), "")?)
+        }
+
+        fn clear(&self, dir: &Path) -> Result<()> {
+            fs::remove_file(beside(dir))
+                .map_err(|error| failed(format!("nothing to clear: {error}")))
+        }
+    }
+
+    /// What such a server has outside of its directory.
+    fn beside(dir: &Path) -> PathBuf {
+        dir.with_extension("beside")
     }
 
     fn server(recipe: &'static Fake) -> Server {
@@ -246,14 +266,17 @@ mod tests {
         let server = server(&Fake { script: WAITS });
         let (first, standing) = ensure(&cache, &mut state, &server, Term::UntilUnused).unwrap();
         assert!(first.ready && !first.keep && standing == Standing::New);
+        assert!(beside(&first.dir).exists());
         let (second, standing) = ensure(&cache, &mut state, &server, Term::UntilDown).unwrap();
         assert_eq!((second.pid, second.keep, standing), (first.pid, true, Standing::Old));
         process::end(first.pid, "sh", &first.dir, libc::SIGKILL).unwrap();
         let (third, standing) = ensure(&cache, &mut state, &server, Term::UntilDown).unwrap();
         assert!(third.pid != first.pid && standing == Standing::New);
         assert!(!first.dir.exists(), "the dead one's directory");
+        assert!(!beside(&first.dir).exists(), "what the dead one had elsewhere");
         stop(&cache, &mut state, &server).unwrap();
         assert!(!process::is_running(third.pid, "sh", &third.dir) && !third.dir.exists());
+        assert!(!beside(&third.dir).exists());
         assert_eq!(state, State::default());
     }
 

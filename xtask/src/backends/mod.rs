@@ -1,9 +1,12 @@
 //! `cargo xtask backends`: real servers on loopback ports that tests run against.
 
 mod cache;
+mod cassandra;
 mod certificates;
+mod dynamodb;
 mod etcd;
 mod guard;
+mod kubernetes;
 mod life;
 mod postgres;
 mod process;
@@ -16,7 +19,7 @@ use crate::error::{Error, Result, failed};
 use cache::Cache;
 pub(crate) use guard::{GUARD, guard};
 use life::Standing;
-pub(crate) use session::{Session, variables};
+pub(crate) use session::Session;
 use state::State;
 use table::{SERVERS, Server};
 
@@ -116,7 +119,10 @@ mod tests {
         let Err(Error::Failed(text)) = run_in(&cache, &["up", "etcd", "oracle"]) else {
             panic!("accepted")
         };
-        assert_eq!(text, "unknown backend `oracle`; known: etcd, etcd-tls, postgres, registry");
+        assert_eq!(
+            text,
+            "unknown backend `oracle`; known: etcd, etcd-tls, postgres, registry, kubernetes, cassandra, dynamodb"
+        );
         assert!(matches!(run_in(&cache, &["sideways"]), Err(Error::Usage(_))));
     }
 
@@ -132,7 +138,10 @@ mod tests {
     fn no_name_means_all_in_the_order_of_the_table() {
         let names =
             |servers: Vec<&Server>| servers.iter().map(|each| each.name).collect::<Vec<_>>();
-        assert_eq!(names(select(&[]).unwrap()), ["etcd", "etcd-tls", "postgres", "registry"]);
+        assert_eq!(
+            names(select(&[]).unwrap()),
+            ["etcd", "etcd-tls", "postgres", "registry", "kubernetes", "cassandra", "dynamodb"]
+        );
         assert_eq!(names(select(&["postgres", "etcd"]).unwrap()), ["etcd", "postgres"]);
     }
 }

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use crate::error::{Result, failed};
 
 const STEP: Duration = Duration::from_millis(50);
+/// Longer than it takes to become another program.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// A command that runs in a session of its own: no terminal's Ctrl-C or hang-up reaches it.
 ///
@@ -42,11 +44,26 @@ pub(crate) fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
 /// A pid is soon someone else's, but nobody else works in a directory that we made.
 /// What has ended and was not yet waited for has an empty command line: it counts as gone.
 pub(crate) fn is_running(pid: u32, program: &str, dir: &Path) -> bool {
-    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
-    let line = String::from_utf8_lossy(&line);
+    let line = words_of(pid);
     let mut words = line.split('\0');
     let names = |word: &str| Path::new(word).file_name().is_some_and(|name| name == program);
     words.any(names) && line.contains(&*dir.to_string_lossy())
+}
+
+/// The command line of a process, empty if it has ended. One that is about to become another program has none for a moment.
+fn words_of(pid: u32) -> String {
+    let mut line = Vec::new();
+    poll(MOMENT, || {
+        line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !line.is_empty() || has_ended(pid)
+    });
+    String::from_utf8_lossy(&line).into_owned()
+}
+
+fn has_ended(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Its name may be anything, but is in brackets.
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
 /// Ends a process if it still is the one that is meant; by force if `signal` was not enough.
@@ -78,7 +95,7 @@ pub(crate) fn poll(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
     }
 }
 
-fn kill(pid: u32, signal: c_int) -> io::Result<()> {
+pub(super) fn kill(pid: u32, signal: c_int) -> io::Result<()> {
     // Zero and negative numbers mean whole groups of processes.
     let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1);
     let pid = pid.ok_or_else(|| io::Error::other("no pid of a server"))?;

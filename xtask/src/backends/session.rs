@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::process::Command;
 
 use super::cache::Cache;
 use super::guard::Guard;
@@ -49,15 +50,18 @@ impl Session {
         Ok(())
     }
 
-    /// Ends what only this run uses, as dropping it does.
-    pub(crate) fn end(self) {
-        drop(self.guard);
+    /// Ends what only this run uses, as dropping it does; an error if something is left of it.
+    pub(crate) fn end(self) -> Result<()> {
+        self.guard.map_or(Ok(()), Guard::finish)
     }
 
-    /// What tests that need these backends find in their environment.
-    pub(crate) fn environment(&self, names: &[&str]) -> Vec<(&'static str, OsString)> {
+    /// Tells a command of these backends in its environment, and of none that comes from elsewhere.
+    pub(crate) fn equip(&self, command: &mut Command, names: &[&str]) {
+        for variable in variables() {
+            command.env_remove(variable);
+        }
         let wanted = self.up.iter().filter(|(server, _)| names.contains(&server.name));
-        wanted.flat_map(|(_, variables)| variables.clone()).collect()
+        command.envs(wanted.flat_map(|(_, variables)| variables.clone()));
     }
 }
 
@@ -70,8 +74,8 @@ fn environment(cache: &Cache, server: &Server, record: &Record) -> Vec<(&'static
     variables
 }
 
-/// Every variable that a session may set, so that none comes from elsewhere.
-pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+/// Every variable that a session may set.
+fn variables() -> impl Iterator<Item = &'static str> {
     let all = |server: &'static Server| [Some(server.variable), server.authority, server.programs];
     SERVERS.iter().flat_map(all).flatten()
 }

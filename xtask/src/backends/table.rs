@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::cache::Cache;
+use super::cassandra::Cassandra;
+use super::dynamodb::DynamoDb;
 use super::etcd::Etcd;
+use super::kubernetes::Kubernetes;
 use super::postgres::Postgres;
 use super::registry::Registry;
 use crate::error::Result;
@@ -35,6 +38,11 @@ pub(crate) trait Recipe: fmt::Debug + Sync {
     /// and the command line names it.
     fn launch(&self, cache: &Cache, dir: &Path) -> Result<Launch>;
 
+    /// Starts what else belongs to the server, once its own program runs and is on record.
+    fn complete(&self, _: &Cache, _: &Path) -> Result<()> {
+        Ok(())
+    }
+
     /// The server's program, or the directory if there are several.
     fn programs(&self, cache: &Cache) -> Result<PathBuf>;
 
@@ -43,6 +51,12 @@ pub(crate) trait Recipe: fmt::Debug + Sync {
 
     /// Makes users and whatever else only a running server can do; once, after its first answer.
     fn furnish(&self, cache: &Cache, endpoint: &str) -> Result<()>;
+
+    /// Ends what else belongs to the server, and takes back what was changed outside of `dir`. It may be half started, or
+    /// long dead.
+    fn clear(&self, _dir: &Path) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A server about to run.
@@ -56,8 +70,11 @@ const AUTHORITY: &str = "KAPELL_TEST_CA";
 
 #[rustfmt::skip]
 pub(crate) const SERVERS: &[Server] = &[
-    Server { name: "etcd",     program: "etcd",            stop: libc::SIGTERM, variable: "KAPELL_TEST_ETCD",     authority: None,            programs: Some("KAPELL_TEST_ETCD_BIN"),     recipe: &Etcd { secured: false } },
-    Server { name: "etcd-tls", program: "etcd",            stop: libc::SIGTERM, variable: "KAPELL_TEST_ETCD_TLS", authority: Some(AUTHORITY), programs: None,                             recipe: &Etcd { secured: true } },
-    Server { name: "postgres", program: "postgres",        stop: libc::SIGINT,  variable: "KAPELL_TEST_POSTGRES", authority: Some(AUTHORITY), programs: Some("KAPELL_TEST_POSTGRES_BIN"), recipe: &Postgres },
-    Server { name: "registry", program: "docker-registry", stop: libc::SIGTERM, variable: "KAPELL_TEST_REGISTRY", authority: None,            programs: None,                             recipe: &Registry },
+    Server { name: "etcd",       program: "etcd",            stop: libc::SIGTERM, variable: "KAPELL_TEST_ETCD",       authority: None,            programs: Some("KAPELL_TEST_ETCD_BIN"),       recipe: &Etcd { secured: false } },
+    Server { name: "etcd-tls",   program: "etcd",            stop: libc::SIGTERM, variable: "KAPELL_TEST_ETCD_TLS",   authority: Some(AUTHORITY), programs: None,                               recipe: &Etcd { secured: true } },
+    Server { name: "postgres",   program: "postgres",        stop: libc::SIGINT,  variable: "KAPELL_TEST_POSTGRES",   authority: Some(AUTHORITY), programs: Some("KAPELL_TEST_POSTGRES_BIN"),   recipe: &Postgres },
+    Server { name: "registry",   program: "docker-registry", stop: libc::SIGTERM, variable: "KAPELL_TEST_REGISTRY",   authority: None,            programs: None,                               recipe: &Registry },
+    Server { name: "kubernetes", program: "etcd",            stop: libc::SIGKILL, variable: "KAPELL_TEST_KUBERNETES", authority: None,            programs: Some("KAPELL_TEST_KUBERNETES_BIN"), recipe: &Kubernetes },
+    Server { name: "cassandra",  program: "tail",            stop: libc::SIGKILL, variable: "KAPELL_TEST_CASSANDRA",  authority: Some(AUTHORITY), programs: Some("KAPELL_TEST_CASSANDRA_DIR"),  recipe: &Cassandra },
+    Server { name: "dynamodb",   program: "java",            stop: libc::SIGTERM, variable: "KAPELL_TEST_DYNAMODB",   authority: None,            programs: Some("KAPELL_TEST_DYNAMODB_BIN"),   recipe: &DynamoDb },
 ];

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::row::{self, Goal, Row};
-use super::{Options, build};
+use super::{Options, program};
 use crate::backends::Session;
 use crate::command;
 use crate::error::{Result, failed};
@@ -15,18 +15,32 @@ const SERVERS: [&str; 2] = ["etcd", "postgres"];
 
 /// Measures and prints.
 pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<()> {
-    let kapell = build(workspace, "kapell", options.smoke)?;
-    build(workspace, "kapell-sim", options.smoke)?;
-    let session = Session::begin(&SERVERS)?;
-    let program = kapell.with_file_name("leadership-bench");
-    let mut bench = std::process::Command::new(program);
-    bench.arg(&kapell).envs(session.environment(&SERVERS));
+    run_on(workspace, options, "leadership-bench", &SERVERS)
+}
+
+/// Runs a program with these servers; names those that cannot be had.
+pub(super) fn run_on(
+    workspace: &Workspace,
+    options: Options,
+    name: &str,
+    servers: &[&str],
+) -> Result<()> {
+    let mut bench = program(workspace, name, options)?;
+    let session = Session::begin(servers)?;
+    session.equip(&mut bench, servers);
     let reported = report(workspace, options, bench);
     for (name, why) in &session.missing {
         eprintln!("SKIPPED {name}: {why}");
     }
-    session.end();
+    session.end()?;
     reported
+}
+
+/// The same without any server, on the embedded store alone.
+pub(super) fn run_alone(workspace: &Workspace, options: Options, name: &str) -> Result<()> {
+    let mut bench = program(workspace, name, options)?;
+    Session::default().equip(&mut bench, &[]);
+    report(workspace, options, bench)
 }
 
 /// Runs a program that prints figures, and prints them as a table.
@@ -64,7 +78,7 @@ pub(super) fn report(
 fn parse(line: &str) -> Option<Row> {
     let figure: Value = serde_json::from_str(line).ok()?;
     let samples = figure["samples"].as_array()?.iter().filter_map(Value::as_f64);
-    let unit = ["ratio", "ms", "s", "MB", "1/s", "%", "µs", "LRPs", "ops"]
+    let unit = ["ratio", "ms", "s", "MB", "1/s", "%", "µs", "LRPs", "ops", "calls", "KB"]
         .into_iter()
         .find(|it| figure["unit"] == **it)?;
     let row = Row::new(figure["name"].as_str()?.to_owned(), samples).unit(unit);

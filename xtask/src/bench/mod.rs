@@ -6,6 +6,7 @@ mod contest;
 mod files;
 mod floor;
 pub(crate) mod jobs;
+pub(crate) mod kubernetes;
 mod lab;
 pub(crate) mod leadership;
 mod memory;
@@ -14,11 +15,13 @@ pub(crate) mod platform;
 mod row;
 mod shape;
 mod single;
+pub(crate) mod stores;
 mod sys;
 
 use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread;
 
 use crate::command;
@@ -153,10 +156,13 @@ fn measure(lab: &Lab, plan: &Plan) -> Result<Vec<Row>> {
 }
 
 fn lab(workspace: &Workspace, smoke: bool) -> Result<Lab> {
-    let kapell = build(workspace, "kapell", smoke)?;
+    let kapell = build(workspace, &["kapell"], smoke)?.join("kapell");
     // For a smoke test this very program will do. Not by its path: cargo may have replaced it.
-    let floor =
-        if smoke { PathBuf::from("/proc/self/exe") } else { build(workspace, "xtask", smoke)? };
+    let floor = if smoke {
+        PathBuf::from("/proc/self/exe")
+    } else {
+        build(workspace, &["xtask"], smoke)?.join("xtask")
+    };
     Ok(Lab {
         scratch: Scratch::new("bench")?,
         kapell,
@@ -167,19 +173,31 @@ fn lab(workspace: &Workspace, smoke: bool) -> Result<Lab> {
     })
 }
 
-fn build(workspace: &Workspace, package: &str, debug: bool) -> Result<PathBuf> {
+/// Builds the simulator's program of this name and kapell, which it is told of.
+fn program(workspace: &Workspace, name: &str, options: Options) -> Result<Command> {
+    // At once: one by one, each would have dependencies with other features, and they would be compiled twice.
+    let dir = build(workspace, &["kapell", "kapell-sim"], options.smoke)?;
+    let mut program = Command::new(dir.join(name));
+    program.arg(dir.join("kapell"));
+    Ok(program)
+}
+
+/// Tells in which directory they are.
+fn build(workspace: &Workspace, packages: &[&str], debug: bool) -> Result<PathBuf> {
     let mut cargo = command::cargo(&workspace.root);
     if debug {
         // As tests are, which have been compiled just before.
         cargo.args(BUILD);
     } else {
-        cargo.args(["build", "--locked", "--release", "-p", package]);
+        cargo.args(["build", "--locked", "--release"]);
+        for package in packages {
+            cargo.args(["-p", package]);
+        }
     }
     if !command::succeeds(&mut cargo)? {
-        return Err(failed(format!("cannot build {package}")));
+        return Err(failed(format!("cannot build {}", packages.join(", "))));
     }
-    let profile = if debug { "debug" } else { "release" };
-    Ok(workspace.target.join(profile).join(package))
+    Ok(workspace.target.join(if debug { "debug" } else { "release" }))
 }
 
 fn header(workspace: &Workspace, plan: &Plan) -> String {

@@ -1,16 +1,10 @@
 //! `cargo xtask bench platform`: what `kapell up` costs, beside the parts that it is made of.
 
-use std::process::Command;
-
-use super::{Options, build, leadership};
+use super::{Options, leadership, program};
 use crate::error::Result;
 use crate::workspace::Workspace;
 
 /// Measures and prints.
 pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<()> {
-    let kapell = build(workspace, "kapell", options.smoke)?;
-    build(workspace, "kapell-sim", options.smoke)?;
-    let mut bench = Command::new(kapell.with_file_name("platform-bench"));
-    bench.arg(&kapell);
-    leadership::report(workspace, options, bench)
+    leadership::report(workspace, options, program(workspace, "platform-bench", options)?)
 }

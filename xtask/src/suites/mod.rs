@@ -11,7 +11,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
-use crate::backends::{self, Session};
+use crate::backends::Session;
 use crate::bench;
 use crate::command;
 use crate::error::{Error, Result, failed};
@@ -30,40 +30,56 @@ const SIM_SECONDS: &str = "120";
 /// For how long everything happens to a real one.
 const CHAOS_SECONDS: &str = "180";
 
+/// A suite that takes so many times its budget does not end by itself.
+const PATIENCE: u32 = 3;
+
 /// How much of the tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// What needs no server; tests that do skip themselves. Installs only what builds need.
     Quick,
     Full,
+    /// One suite with its servers, and nothing else: for whoever works on that.
+    One(&'static str),
+}
+
+impl Extent {
+    /// The suite of this name alone.
+    pub(crate) fn one(name: &str) -> Result<Self> {
+        let found = SUITES.iter().find(|suite| suite.name == name);
+        let known = || SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>().join(", ");
+        let unknown = || Error::Usage(format!("unknown suite `{name}`; known: {}", known()));
+        found.map(|suite| Self::One(suite.name)).ok_or_else(unknown)
+    }
+
+    fn takes(self, suite: &Suite) -> bool {
+        match self {
+            Self::Quick => suite.quick,
+            Self::Full => true,
+            Self::One(name) => suite.name == name,
+        }
+    }
+
+    /// Whether servers are there.
+    const fn serves(self) -> bool {
+        !matches!(self, Self::Quick)
+    }
 }
 
 pub(crate) fn run(workspace: &Workspace, extent: Extent) -> Result<()> {
     let scratch = Scratch::new("test")?;
     let mut run = Run { workspace, scratch: &scratch, report: Report::default() };
     tools::provide(tools::FOR_BUILDS);
-    run.check("every crate has a suite", || Ok(all_have_a_suite(workspace)));
-    run.cargo("fmt", &["fmt", "--all", "--check"]);
-    let clippy = "clippy --workspace --all-targets --locked -- -D warnings";
-    run.cargo("clippy", &words(clippy));
-    run.check("tidy", || verdict(tidy::run(workspace)));
-    if extent == Extent::Full {
-        run.cargo("small build", &words("check --locked -p kapell --no-default-features"));
+    if !matches!(extent, Extent::One(_)) {
+        run.lint(extent);
+    }
+    if extent.serves() {
         tools::provide(tools::FOR_TESTS);
     }
-    let suites = SUITES.iter().filter(|suite| suite.quick || extent == Extent::Full);
     // Compiled first, so that a budget is about the tests and not about a cold cache.
-    let programs = run.build();
-    let suites: Vec<&Suite> = suites.filter(|_| programs.is_some()).collect();
-    let programs = programs.unwrap_or_default();
-    let session = match extent {
-        Extent::Quick => Session::default(),
-        Extent::Full => run.servers(&suites),
-    };
-    for suite in suites {
-        run.suite(suite, &programs, &session)?;
+    if let Some(programs) = run.build() {
+        run.suites(extent, &programs)?;
     }
-    session.end();
     if extent == Extent::Full {
         run.bench_smoke();
     }
@@ -95,31 +111,39 @@ fn verdict(result: Result<()>) -> Result<bool> {
     }
 }
 
-/// Runs some one after the other and, from the first moment on, `beside` at the same time. What those say is shown
-/// when they are done.
-fn side_by_side(beside: Vec<Command>, rest: Vec<Command>) -> Result<Counts> {
+/// Runs some one after the other and, from the first moment on, those of each part of `beside` likewise. What those say
+/// is shown when they are done. What still runs at `end` is killed: a test that waits for ever is to be named, not to take
+/// the verdict on all others with it.
+fn side_by_side(beside: Vec<Vec<Command>>, rest: Vec<Command>, end: Instant) -> Result<Counts> {
+    let end = Some(end);
     thread::scope(|scope| {
-        let collect = |mut tests: Command| {
+        let collect = |part: Vec<Command>| {
             scope.spawn(move || {
-                let mut said = Vec::new();
-                let ok = command::each_line(&mut tests, |line| said.extend_from_slice(line))?;
-                Ok::<_, Error>((ok, String::from_utf8_lossy(&said).into_owned()))
+                let mut all = Vec::new();
+                for mut tests in part {
+                    let mut said = Vec::new();
+                    let hear = |line: &[u8]| said.extend_from_slice(line);
+                    let ok = command::each_line_until(&mut tests, end, hear)?;
+                    all.push((ok, String::from_utf8_lossy(&said).into_owned()));
+                }
+                Ok::<_, Error>(all)
             })
         };
         let beside: Vec<_> = beside.into_iter().map(collect).collect();
         let mut counts = Counts::default();
         for mut tests in rest {
             let mut own = Counts::default();
-            let ok =
-                command::tee(&mut tests, |line| own += Counts::parse(line).unwrap_or_default())?;
+            let hear = |line: &str| own += Counts::parse(line).unwrap_or_default();
+            let ok = command::tee_until(&mut tests, end, hear)?;
             counts += own.or_dead(ok);
         }
-        for tests in beside {
-            let (ok, said) = tests.join().map_err(|_| failed("cannot read what tests say"))??;
-            print!("{said}");
-            let mut own = Counts::default();
-            said.lines().for_each(|line| own += Counts::parse(line).unwrap_or_default());
-            counts += own.or_dead(ok);
+        for part in beside {
+            for (ok, said) in part.join().map_err(|_| failed("cannot read what tests say"))?? {
+                print!("{said}");
+                let mut own = Counts::default();
+                said.lines().for_each(|line| own += Counts::parse(line).unwrap_or_default());
+                counts += own.or_dead(ok);
+            }
         }
         Ok(counts)
     })
@@ -130,9 +154,7 @@ fn test_commands(programs: &Programs, part: &Part) -> Vec<Command> {
     let mut commands = programs.commands(part.crates);
     for command in &mut commands {
         command.args(part.filter.arguments());
-        for variable in backends::variables() {
-            command.env_remove(variable);
-        }
+        command.args(part.at_once.into_iter().flat_map(|count| ["--test-threads", count]));
     }
     commands
 }
@@ -144,6 +166,19 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// All that is told without running a test.
+    fn lint(&mut self, extent: Extent) {
+        let workspace = self.workspace;
+        self.check("every crate has a suite", || Ok(all_have_a_suite(workspace)));
+        self.cargo("fmt", &["fmt", "--all", "--check"]);
+        let clippy = "clippy --workspace --all-targets --locked -- -D warnings";
+        self.cargo("clippy", &words(clippy));
+        self.check("tidy", || verdict(tidy::run(workspace)));
+        if extent == Extent::Full {
+            self.cargo("small build", &words("check --locked -p kapell --no-default-features"));
+        }
+    }
+
     fn check(&mut self, name: &str, work: impl FnOnce() -> Result<bool>) -> bool {
         println!("\n== {name}");
         let start = Instant::now();
@@ -173,14 +208,46 @@ impl Run<'_> {
         built
     }
 
+    fn suites(&mut self, extent: Extent, programs: &Programs) -> Result<()> {
+        let suites = SUITES.iter().filter(|suite| extent.takes(suite));
+        let (apart, together): (Vec<&Suite>, Vec<&Suite>) = suites.partition(|suite| suite.apart);
+        self.group("servers", &together, extent, programs)?;
+        for suite in apart {
+            self.group(&format!("{} servers", suite.name), &[suite], extent, programs)?;
+        }
+        Ok(())
+    }
+
+    /// Runs suites while the servers of all of them are up.
+    fn group(
+        &mut self,
+        servers: &str,
+        suites: &[&Suite],
+        extent: Extent,
+        programs: &Programs,
+    ) -> Result<()> {
+        if suites.is_empty() {
+            return Ok(());
+        }
+        let session =
+            if extent.serves() { self.servers(servers, suites) } else { Session::default() };
+        for suite in suites {
+            self.suite(suite, programs, &session)?;
+        }
+        if extent.serves() {
+            self.check(&format!("{servers} down"), || session.end().map(|()| true));
+        }
+        Ok(())
+    }
+
     /// Never fails: a server that cannot be had is a skip, and so are the tests that want it.
-    fn servers(&mut self, suites: &[&Suite]) -> Session {
+    fn servers(&mut self, check: &str, suites: &[&Suite]) -> Session {
         let names: Vec<&str> = suites.iter().flat_map(|suite| suite.backends).copied().collect();
         let mut session = Session::default();
         if names.is_empty() {
             return session;
         }
-        self.check("servers", || {
+        self.check(check, || {
             session = Session::begin(&names)?;
             Ok(true)
         });
@@ -198,18 +265,21 @@ impl Run<'_> {
         let skips = self.scratch.path().join(format!("skips-{}", suite.name));
         fs::write(&skips, "")?;
         let start = Instant::now();
-        let commands = |beside: bool| {
-            let parts = suite.parts.iter().filter(move |part| part.beside == beside);
-            parts.flat_map(|part| test_commands(programs, part)).map(|mut tests| {
-                tests.env(skip::VARIABLE, &skips).envs(session.environment(suite.backends));
+        let commands = |part: &Part| -> Vec<Command> {
+            let mut all = test_commands(programs, part);
+            for tests in &mut all {
+                session.equip(tests, suite.backends);
+                tests.env(skip::VARIABLE, &skips);
                 tests.env("KAPELL_SIM_SECONDS", SIM_SECONDS);
                 tests.env("KAPELL_CHAOS_SECONDS", CHAOS_SECONDS);
-                tests
-            })
+            }
+            all
         };
-        let (beside, rest): (Vec<_>, Vec<_>) =
-            (commands(true).collect(), commands(false).collect());
-        let mut counts = side_by_side(beside, rest)?;
+        let (beside, rest): (Vec<&Part>, Vec<&Part>) =
+            suite.parts.iter().partition(|part| part.beside);
+        let beside = beside.into_iter().map(commands).collect();
+        let rest = rest.into_iter().flat_map(commands).collect();
+        let mut counts = side_by_side(beside, rest, start + PATIENCE * suite.budget)?;
         let time = start.elapsed();
         let skips = skip::parse(&fs::read_to_string(&skips)?);
         counts.move_to_skipped(skips.len());
@@ -227,9 +297,13 @@ impl Run<'_> {
                 let reason = "a tool is missing".to_owned();
                 left_out.push(Skip { name: format!("bench workflow, {name}"), reason });
             }
-            bench::board::run_with(workspace, options, &Session::default())?;
+            bench::board::run_alone(workspace, options)?;
             bench::cell::run(workspace, options)?;
             bench::jobs::run(workspace, options)?;
+            bench::stores::run_alone(workspace, options)?;
+            if let Some(reason) = bench::kubernetes::run(workspace, options)? {
+                left_out.push(Skip { name: "bench kubernetes".to_owned(), reason });
+            }
             Ok(true)
         });
         self.report.left_out.extend(left_out);

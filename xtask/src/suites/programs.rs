@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::command;
 use crate::error::Result;
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 
 /// Compiles every target of every member. Asked for one by one, members would have their dependencies with as many sets
 /// of features, and each of those sets compiled anew.
@@ -73,8 +73,8 @@ fn read(line: &[u8], workspace: &Workspace) -> Option<(String, Program)> {
     }
     let path = PathBuf::from(said["executable"].as_str()?);
     let manifest = Path::new(said["manifest_path"].as_str()?);
-    let is_own = |root: &Path, own: &str| root.join(own) == manifest;
-    let package = workspace.packages.iter().find(|it| is_own(&workspace.root, &it.manifest))?;
+    let is_own = |package: &&Package| workspace.root.join(&package.manifest) == manifest;
+    let package = workspace.packages.iter().find(is_own)?;
     let dir = manifest.parent()?.to_owned();
     Some((package.name.clone(), Program { path, dir }))
 }
@@ -82,7 +82,6 @@ fn read(line: &[u8], workspace: &Workspace) -> Option<(String, Program)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::Package;
 
     #[test]
     fn test_programs_are_told_from_all_else_that_cargo_says() {

@@ -8,6 +8,8 @@ pub(crate) struct Suite {
     pub(crate) budget: Duration,
     /// Runs in `test quick` too; what wants a server skips itself there.
     pub(crate) quick: bool,
+    /// Its servers are up for as long as it runs: they would take too much from the others.
+    pub(crate) apart: bool,
     /// The servers that its tests run against, by their names in `cargo xtask backends`.
     pub(crate) backends: &'static [&'static str],
 }
@@ -20,25 +22,22 @@ pub(crate) struct Part {
     pub(crate) filter: Filter,
     /// Runs while the other parts of its suite do: it takes long and waits for most of that.
     pub(crate) beside: bool,
+    /// So many at once, where that is not as many as there are processors: they wait for most of their time.
+    pub(crate) at_once: Option<&'static str>,
 }
 
-/// Which tests of a crate, by a text in their paths.
+/// Which tests of a crate, by texts in their paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Filter {
-    All,
-    Only(&'static str),
-    ExceptAll(&'static [&'static str]),
+pub(crate) struct Filter {
+    only: Option<&'static str>,
+    except: &'static [&'static str],
 }
 
 impl Filter {
-    /// What a test binary is told. It looks for the text anywhere in a path, both ways alike, so
-    /// `Only` of some texts and `ExceptAll` of the same are all tests and none twice.
+    /// What a test binary is told. It looks for a text anywhere in a path.
     pub(crate) fn arguments(self) -> Vec<&'static str> {
-        match self {
-            Self::All => vec![],
-            Self::Only(text) => vec![text],
-            Self::ExceptAll(texts) => texts.iter().flat_map(|text| ["--skip", *text]).collect(),
-        }
+        let except = self.except.iter().flat_map(|text| ["--skip", *text]);
+        self.only.into_iter().chain(except).collect()
     }
 }
 
@@ -53,68 +52,154 @@ const fn minutes(count: u64) -> Duration {
 }
 
 const fn all(crates: &'static [&'static str]) -> Part {
-    part(crates, Filter::All)
+    except(crates, &[])
 }
 
-const fn part(crates: &'static [&'static str], filter: Filter) -> Part {
-    Part { crates, filter, beside: false }
+const fn except(crates: &'static [&'static str], except: &'static [&'static str]) -> Part {
+    Part { crates, filter: Filter { only: None, except }, beside: false, at_once: None }
 }
 
+const fn only(crates: &'static [&'static str], text: &'static str) -> Part {
+    Part { crates, filter: Filter { only: Some(text), except: &[] }, beside: false, at_once: None }
+}
+
+/// Those that want a cluster of Kubernetes, or a server that takes much, are in one suite, whatever else they are about.
+const fn here(crates: &'static [&'static str], text: &'static str) -> Part {
+    Part {
+        crates,
+        filter: Filter { only: Some(text), except: ELSEWHERE },
+        beside: false,
+        at_once: None,
+    }
+}
+
+const ELSEWHERE: &[&str] = &[KUBERNETES, CASSANDRA, DYNAMODB];
+const CASSANDRA: &str = "cassandra::";
+const DYNAMODB: &str = "dynamodb::";
+const WITH_CASSANDRA: Part = Part {
+    crates: &["xtask", "kapell-store", "kapell-node"],
+    filter: Filter { only: Some(CASSANDRA), except: &[KUBERNETES] },
+    beside: false,
+    at_once: Some("3"),
+};
+/// Hosts whose take-over is timed, and then those of whom the interface is tested, which keep it busy.
+const HOSTS_ON_CASSANDRA: Part = Part {
+    crates: &["kapell"],
+    filter: Filter { only: Some(CASSANDRA), except: &[KUBERNETES, API_OF_CASSANDRA] },
+    beside: false,
+    at_once: Some("3"),
+};
+const API_OF_CASSANDRA: &str = "on_databases::cassandra::";
+const API_ON_CASSANDRA: Part = Part {
+    filter: Filter { only: Some(API_OF_CASSANDRA), except: &[KUBERNETES] },
+    ..HOSTS_ON_CASSANDRA
+};
+/// The driver and its elections. Beside those of Cassandra each would take time from the other; this suite has some to spare.
+const WITH_DYNAMODB: Part = on_dynamodb(&["xtask", "kapell-store", "kapell-node"]);
+/// Its server takes little, so it is up where other tests of hosts run. It does one transaction at a time: hosts whose
+/// take-over is timed have it for themselves.
+const HOSTS_ON_DYNAMODB: Part = Part { at_once: Some("1"), ..on_dynamodb(&["kapell"]) };
+
+const fn on_dynamodb(crates: &'static [&'static str]) -> Part {
+    let filter = Filter { only: Some(DYNAMODB), except: &[KUBERNETES, CASSANDRA] };
+    Part { crates, filter, beside: false, at_once: None }
+}
+
+const KUBERNETES: &str = "kubernetes::";
+const SPEAK_KUBERNETES: &[&str] =
+    &["xtask", "kapell-store", "kapell-backend", "kapell-node", "kapell"];
+/// Most of their time they wait for pods.
+const WITH_KUBERNETES: Part = Part {
+    crates: &["xtask", "kapell-store", "kapell-backend", "kapell-node"],
+    filter: Filter { only: Some(KUBERNETES), except: &[ALONE] },
+    beside: false,
+    at_once: Some("3"),
+};
+const HOSTS_ON_KUBERNETES: Part = Part { crates: &["kapell"], ..WITH_KUBERNETES };
+/// What happens there to the cluster itself would be in the way of the others: it comes after them.
+const ALONE: &str = "alone_on_kubernetes::";
+const ALONE_ON_KUBERNETES: Part = only(SPEAK_KUBERNETES, ALONE);
 const LEADERSHIP: &str = "leadership::";
-const WITH_LEADERSHIP: Part = part(&["kapell"], Filter::Only(LEADERSHIP));
+const WITH_LEADERSHIP: Part = here(&["kapell"], LEADERSHIP);
 const PLATFORM: &str = "platform::";
-const WITH_PLATFORM: Part = part(&["kapell"], Filter::Only(PLATFORM));
+const WITH_PLATFORM: Part = here(&["kapell"], PLATFORM);
 const CELLS: &str = "fleets::";
-const WITH_CELLS: Part = part(&["kapell"], Filter::Only(CELLS));
+const WITH_CELLS: Part = here(&["kapell"], CELLS);
 const CHAOS: &str = "chaos::";
-const WITH_CHAOS: Part = Part { beside: true, ..part(&["kapell"], Filter::Only(CHAOS)) };
+const WITH_CHAOS: Part = Part { beside: true, ..here(&["kapell"], CHAOS) };
 const FLEET: &str = "fleet::";
 /// Simulated platforms, which need nothing but a processor: in the suite whose other long part waits most of its time.
-const WITH_FLEET: Part = part(&["kapell-sim"], Filter::Only(FLEET));
-const WITHOUT_FLEET: Part = part(&["kapell-sim"], Filter::ExceptAll(&[FLEET]));
+const WITH_FLEET: Part = only(&["kapell-sim"], FLEET);
+const WITHOUT_FLEET: Part = except(&["kapell-sim"], &[FLEET]);
 const JOBS: &str = "jobs::";
-const WITH_JOBS: Part = part(&["kapell"], Filter::Only(JOBS));
+const WITH_JOBS: Part = here(&["kapell"], JOBS);
 const SCHEDULER: &str = "scheduler::";
-const WITH_SCHEDULER: Part = part(&["kapell-node"], Filter::Only(SCHEDULER));
-const WITHOUT_SCHEDULER: Part = part(&["kapell-node"], Filter::ExceptAll(&[SCHEDULER]));
-const WORKFLOWS: Part =
-    part(&["kapell"], Filter::ExceptAll(&[LEADERSHIP, PLATFORM, CELLS, CHAOS, JOBS]));
+const WITH_SCHEDULER: Part = here(&["kapell-node"], SCHEDULER);
+const WITHOUT_SCHEDULER: Part =
+    except(&["kapell-node"], &[SCHEDULER, KUBERNETES, CASSANDRA, DYNAMODB]);
+const WORKFLOWS: Part = except(
+    &["kapell"],
+    &[LEADERSHIP, PLATFORM, CELLS, CHAOS, JOBS, KUBERNETES, CASSANDRA, DYNAMODB],
+);
+const TASKS: Part = except(&["xtask"], ELSEWHERE);
+const BACKEND: Part = except(&["kapell-backend"], &[KUBERNETES]);
+const STORE: Part = except(&["kapell-store"], ELSEWHERE);
 
 /// All tests of the workspace. A member that stands in no line fails the run.
 #[rustfmt::skip]
 pub(crate) const SUITES: &[Suite] = &[
-    Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-api", "kapell-shim", "kapell-backend", "xtask"]), WITHOUT_SCHEDULER], budget: minutes(3), quick: true, backends: &["registry", "etcd", "etcd-tls", "postgres"] },
-    Suite { name: "workflows",  parts: &[WORKFLOWS], budget: minutes(3), quick: true, backends: &[] },
-    Suite { name: "leadership", parts: &[all(&["kapell-store"]), WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, backends: &["etcd", "etcd-tls", "postgres"] },
-    Suite { name: "platform",   parts: &[WITH_PLATFORM], budget: minutes(5), quick: true, backends: &["etcd", "postgres"] },
-    Suite { name: "jobs",       parts: &[WITH_SCHEDULER, WITH_JOBS], budget: minutes(4), quick: true, backends: &["etcd", "postgres"] },
-    Suite { name: "cells",      parts: &[WITH_CHAOS, WITH_CELLS, WITH_FLEET], budget: minutes(5), quick: true, backends: &["etcd", "registry"] },
+    Suite { name: "unit",       parts: &[all(&["kapell-core", "kapell-api", "kapell-shim"]), TASKS, BACKEND, WITHOUT_SCHEDULER], budget: minutes(3), quick: true, apart: false, backends: &["registry", "etcd", "etcd-tls", "postgres"] },
+    Suite { name: "workflows",  parts: &[WORKFLOWS, WITH_DYNAMODB], budget: minutes(3), quick: true, apart: false, backends: &["dynamodb"] },
+    Suite { name: "leadership", parts: &[STORE, WITHOUT_FLEET, WITH_LEADERSHIP], budget: minutes(5), quick: true, apart: false, backends: &["etcd", "etcd-tls", "postgres"] },
+    Suite { name: "platform",   parts: &[WITH_PLATFORM, HOSTS_ON_DYNAMODB], budget: minutes(5), quick: true, apart: false, backends: &["etcd", "postgres", "dynamodb"] },
+    Suite { name: "jobs",       parts: &[WITH_SCHEDULER, WITH_JOBS], budget: minutes(4), quick: true, apart: false, backends: &["etcd", "postgres"] },
+    Suite { name: "cells",      parts: &[WITH_CHAOS, WITH_CELLS, WITH_FLEET], budget: minutes(5), quick: true, apart: false, backends: &["etcd", "registry"] },
+    Suite { name: "kubernetes", parts: &[WITH_KUBERNETES, HOSTS_ON_KUBERNETES, ALONE_ON_KUBERNETES], budget: minutes(5), quick: true, apart: true, backends: &["kubernetes"] },
+    Suite { name: "databases",  parts: &[WITH_CASSANDRA, HOSTS_ON_CASSANDRA, API_ON_CASSANDRA], budget: minutes(3), quick: true, apart: true, backends: &["cassandra", "dynamodb"] },
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    impl Filter {
+        fn takes(self, path: &str) -> bool {
+            let is_in = |text: &str| path.contains(text);
+            self.only.is_none_or(is_in) && !self.except.iter().any(|text| is_in(text))
+        }
+
+        fn texts(self) -> impl Iterator<Item = &'static str> {
+            self.only.into_iter().chain(self.except.iter().copied())
+        }
+    }
+
     #[test]
-    fn a_crate_that_one_part_filters_has_its_other_tests_in_another() {
+    fn a_test_is_in_one_suite_whatever_its_path() {
         let parts = || SUITES.iter().flat_map(|suite| suite.parts);
         for name in parts().flat_map(|part| part.crates) {
-            let of_it = parts().filter(|part| part.crates.contains(name));
-            let filters: Vec<Filter> = of_it.map(|part| part.filter).collect();
-            let mut only = Vec::new();
-            let mut others = Vec::new();
-            for filter in &filters {
-                match filter {
-                    Filter::All => {}
-                    Filter::Only(text) => only.push(*text),
-                    Filter::ExceptAll(texts) => others.extend_from_slice(texts),
+            let filters: Vec<Filter> =
+                parts().filter(|part| part.crates.contains(name)).map(|part| part.filter).collect();
+            let texts = filters.iter().flat_map(|filter| filter.texts());
+            let mut paths = vec!["some::test".to_owned()];
+            for text in texts {
+                paths.push(format!("{text}test"));
+                paths.push(format!("some::{text}test"));
+                for other in ELSEWHERE {
+                    paths.push(format!("{text}{other}test"));
                 }
             }
-            only.sort_unstable();
-            others.sort_unstable();
-            let is_whole = filters == [Filter::All] || (!only.is_empty() && only == others);
-            assert!(is_whole, "{name}: {filters:?}");
+            for path in paths {
+                let count = filters.iter().filter(|filter| filter.takes(&path)).count();
+                assert_eq!(count, 1, "{path} of {name}: {filters:?}");
+            }
         }
+    }
+
+    #[test]
+    fn a_filter_is_told_as_test_programs_take_it() {
+        let filter = Filter { only: Some("a::"), except: &["b::", "c::"] };
+        assert_eq!(filter.arguments(), ["a::", "--skip", "b::", "--skip", "c::"]);
+        assert!(filter.takes("x::a::t") && !filter.takes("a::b::t") && !filter.takes("x::t"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Calls to places that users name: never to where only this machine should get.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,12 @@ use super::tls;
 
 /// Where clouds tell a machine its secrets, over IPv6.
 const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+/// Where those do so whose addresses for it are not link-local: Alibaba's, Oracle's and Azure's.
+const METADATA_V4: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(192, 0, 0, 192),
+    Ipv4Addr::new(168, 63, 129, 16),
+];
 
 /// How to call out.
 #[derive(Debug, Clone)]
@@ -178,10 +184,23 @@ fn file() -> [(String, String); 1] {
     [("content-type".to_owned(), "application/octet-stream".to_owned())]
 }
 
-/// Link-local addresses are where clouds tell a machine its secrets.
+/// Link-local addresses are where clouds tell a machine its secrets, most of them.
 pub(super) fn may_be_called(address: IpAddr) -> bool {
     match address.to_canonical() {
-        IpAddr::V4(address) => !address.is_link_local(),
-        IpAddr::V6(address) => !address.is_unicast_link_local() && address != METADATA,
+        IpAddr::V4(address) => !address.is_link_local() && !METADATA_V4.contains(&address),
+        IpAddr::V6(address) => {
+            let behind = translated(address).is_none_or(|behind| may_be_called(behind.into()));
+            behind && !address.is_unicast_link_local() && address != METADATA
+        }
+    }
+}
+
+/// What NAT64 makes of an address below `64:ff9b::/96`.
+const fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    match address.octets() {
+        [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] => {
+            Some(Ipv4Addr::new(a, b, c, d))
+        }
+        _ => None,
     }
 }

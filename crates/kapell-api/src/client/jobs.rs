@@ -77,7 +77,8 @@ impl Client {
         wanted: &BackfillWanted,
     ) -> Result<Backfilled, Error> {
         let call = Call::post(path(&["jobs", job_id, "backfill"])).json(wanted);
-        self.ask(call.repeatable(wanted.dry_run)).await
+        // Asked again it makes nothing twice.
+        self.ask(call.repeatable(true)).await
     }
 
     pub async fn next_moments(&self, job_id: &str, count: u32) -> Result<NextMoments, Error> {

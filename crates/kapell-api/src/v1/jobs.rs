@@ -81,7 +81,8 @@ pub struct TriggerWanted {
     pub parameters: BTreeMap<String, String>,
 }
 
-/// `POST /v1/jobs/{job_id}/backfill`: the moments from `from` on and before `to`.
+/// `POST /v1/jobs/{job_id}/backfill`: the moments from `from` on and before `to`. A moment that has a run by a backfill of
+/// the same parameters and key gets no other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackfillWanted {
@@ -92,6 +93,9 @@ pub struct BackfillWanted {
     pub dry_run: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
+    /// Any text. Another one than before makes all runs anew.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub key: String,
 }
 
 /// A time.
@@ -118,6 +122,9 @@ pub struct Backfilled {
 pub struct BackfilledRun {
     pub run_id: RunId,
     pub scheduled_at: Timestamp,
+    /// It was there already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub there: bool,
 }
 
 /// `GET /v1/jobs/{job_id}/next`

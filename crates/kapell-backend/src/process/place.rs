@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,9 @@ use super::sweep::Left;
 use super::{exit_file, shim, trouble};
 use crate::containers::{Enforced, Error, Found, Output, Process, Spec};
 use crate::spawn::allowed_descriptors;
+
+/// So often a directory for logs is made again that is removed meanwhile.
+const LOG_TRIES: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -156,7 +160,7 @@ impl Place {
             let _cleared_next_time = home.remove();
         })?;
         let header = Header::parse(&text).ok_or_else(|| {
-            trouble::io("read", &home.dir().join("spec"))(std::io::ErrorKind::InvalidData.into())
+            trouble::io("read", &home.dir().join("spec"))(io::ErrorKind::InvalidData.into())
         })?;
         let program = Program::new(&of.guid, &process.name, home, self.broom.clone());
         let program = Arc::new(program.with_shim(started.shim));
@@ -377,7 +381,7 @@ struct Killed {
 }
 
 /// Tells which were not there.
-fn make_logs(logs: Option<&Path>, new: &mut Vec<PathBuf>) -> Result<(), Error> {
+pub(super) fn make_logs(logs: Option<&Path>, new: &mut Vec<PathBuf>) -> Result<(), Error> {
     let Some(logs) = logs else { return Ok(()) };
     let both = logs.parent().into_iter().fold(vec![logs], |mut both, outer| {
         both.push(outer);
@@ -385,8 +389,16 @@ fn make_logs(logs: Option<&Path>, new: &mut Vec<PathBuf>) -> Result<(), Error> {
     });
     new.extend(both.into_iter().filter(|dir| !dir.is_dir()).map(Path::to_owned));
     // Which work there is concerns its owners only.
-    let mut maker = DirBuilder::new();
-    maker.recursive(true).mode(0o700).create(logs).map_err(trouble::io("make", logs))
+    let make = || DirBuilder::new().recursive(true).mode(0o700).create(logs);
+    let mut done = make();
+    // Who removes old logs may remove an outer one before there is anything in it.
+    for _ in 0..LOG_TRIES {
+        if !done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            break;
+        }
+        done = make();
+    }
+    done.map_err(trouble::io("make", logs))
 }
 
 /// Those in which nothing stands.

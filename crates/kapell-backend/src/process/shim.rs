@@ -9,7 +9,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::signal::SigSet;
@@ -22,6 +25,10 @@ use crate::containers::Error;
 
 static PROGRAM: &[u8] = include_bytes!(env!("KAPELL_SHIM"));
 const NAME: &str = concat!("kapell-shim-", env!("KAPELL_SHIM_HASH"));
+
+/// For so long the program may be open for writing after it was written.
+const BEING_WRITTEN: Duration = Duration::from_secs(5);
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// A shim that was just started.
 #[derive(Debug)]
@@ -180,5 +187,12 @@ fn launch(
     attributes.set_sigmask(&SigSet::all())?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
     let environment: [&CStr; 0] = [];
-    Ok(posix_spawn(program, &actions, &attributes, arguments, &environment)?)
+    let begun = Instant::now();
+    loop {
+        match posix_spawn(program, &actions, &attributes, arguments, &environment) {
+            // Another thread forked while the program was being written: its child has the file open until it executes.
+            Err(Errno::ETXTBSY) if begun.elapsed() < BEING_WRITTEN => sleep(MOMENT),
+            spawned => return Ok(spawned?),
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Records that are none: kept, but out of the way.
 
+use std::sync::Arc;
+
 use super::desired::DesiredLrp;
 use super::ids::Names;
 use super::record::{ASIDE, Corrupt, Record, RecordKey, shard_of};
@@ -48,7 +50,7 @@ pub fn replacement(key: &[u8], (shard, shards): (u16, u16)) -> Option<Record> {
         RecordKey::Desired(guid) => Some(Record::Desired(Box::new(DesiredLrp::forgotten(guid)))),
         // Its moment is not to be taken for one that nobody dealt with.
         RecordKey::Run(run) if run.moment().is_some() => {
-            Some(Record::Run(Box::new(Run::unreadable(run))))
+            Some(Record::Run(Arc::new(Run::unreadable(run))))
         }
         // A run whose task is not there would take it for one that was never launched.
         RecordKey::Task(guid) if is_of_run(&guid) => {

@@ -1,6 +1,7 @@
 //! Changes of the records of a shard that are not committed yet.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::actual::{ActualLrp, LrpKey};
 use super::desired::DesiredLrp;
@@ -14,26 +15,14 @@ fn key_of(lrp: &ActualLrp) -> RecordKey {
     if lrp.evacuating { RecordKey::Evacuating(lrp.key()) } else { RecordKey::Instance(lrp.key()) }
 }
 
-/// The changes of instances of a process and of their twins.
-fn all_of<'a>(
-    changes: &'a BTreeMap<RecordKey, Option<Record>>,
-    guid: &ProcessGuid,
-) -> impl Iterator<Item = (&'a RecordKey, &'a Option<Record>)> {
-    let at = |index| LrpKey { process_guid: guid.clone(), index };
-    let instances = RecordKey::Instance(at(0))..=RecordKey::Instance(at(u32::MAX));
-    let twins = RecordKey::Evacuating(at(0))..=RecordKey::Evacuating(at(u32::MAX));
-    changes.range(instances).chain(changes.range(twins))
-}
-
 /// Changes on top of committed records: those of the group that is being formed, and those of
 /// the request that is being decided.
 #[derive(Debug)]
 pub struct Draft<'a> {
     pub(super) base: &'a Records,
     pub(super) group: &'a BTreeMap<RecordKey, Option<Record>>,
-    pub(super) own: BTreeMap<RecordKey, Option<Record>>,
-    /// The keys of `own`, in the order in which they were changed.
-    made: Vec<RecordKey>,
+    /// In the order in which they were changed, each once: a request changes few.
+    own: Vec<(RecordKey, Option<Record>)>,
     /// How many records were looked at.
     #[cfg(test)]
     pub(super) looks: std::cell::Cell<usize>,
@@ -44,17 +33,37 @@ impl<'a> Draft<'a> {
         Self {
             base,
             group,
-            own: BTreeMap::new(),
-            made: Vec::new(),
+            own: Vec::new(),
             #[cfg(test)]
             looks: std::cell::Cell::default(),
         }
     }
 
-    fn changed(&self, key: &RecordKey) -> Option<&Option<Record>> {
+    pub(super) fn changed(&self, key: &RecordKey) -> Option<&Option<Record>> {
         #[cfg(test)]
         self.looks.update(|looks| looks + 1);
-        self.own.get(key).or_else(|| self.group.get(key))
+        self.own_change(key).or_else(|| self.group.get(key))
+    }
+
+    fn own_change(&self, key: &RecordKey) -> Option<&Option<Record>> {
+        self.own.iter().find(|(known, _)| known == key).map(|(_, to)| to)
+    }
+
+    /// What is changed within a range of keys: first by the group, then by this request.
+    pub(super) fn changes_in(
+        &self,
+        keys: RangeInclusive<RecordKey>,
+    ) -> impl Iterator<Item = (&RecordKey, &Option<Record>)> {
+        let (group, own) = (self.group.range(keys.clone()), self.own.iter());
+        group.chain(own.map(|(key, to)| (key, to)).filter(move |(key, _)| keys.contains(key)))
+    }
+
+    /// The changes of instances of a process and of their twins.
+    fn all_of(&self, guid: &ProcessGuid) -> impl Iterator<Item = (&RecordKey, &Option<Record>)> {
+        let at = |index| LrpKey { process_guid: guid.clone(), index };
+        let instances = RecordKey::Instance(at(0))..=RecordKey::Instance(at(u32::MAX));
+        let twins = RecordKey::Evacuating(at(0))..=RecordKey::Evacuating(at(u32::MAX));
+        self.changes_in(instances).chain(self.changes_in(twins))
     }
 
     pub fn desired(&self, guid: &ProcessGuid) -> Option<DesiredLrp> {
@@ -89,7 +98,7 @@ impl<'a> Draft<'a> {
     pub fn instances_of(&self, guid: &ProcessGuid) -> Vec<ActualLrp> {
         let mut found: BTreeMap<u32, ActualLrp> =
             self.base.instances_of(guid).map(|lrp| (lrp.index, lrp.clone())).collect();
-        for (key, to) in all_of(self.group, guid).chain(all_of(&self.own, guid)) {
+        for (key, to) in self.all_of(guid) {
             let RecordKey::Instance(key) = key else { continue };
             match to {
                 Some(Record::Actual(lrp)) => drop(found.insert(key.index, (**lrp).clone())),
@@ -134,7 +143,6 @@ impl<'a> Draft<'a> {
 
     /// Whether one of those that are not committed yet is meant.
     fn has_changed(&self, guid: &ProcessGuid, is_meant: impl Fn(&ActualLrp) -> bool) -> bool {
-        let mut of_group = all_of(self.group, guid).filter(|(key, _)| !self.own.contains_key(*key));
         let is_meant = |to: &Option<Record>| match to {
             Some(Record::Actual(lrp)) => is_meant(lrp),
             Some(
@@ -148,7 +156,7 @@ impl<'a> Draft<'a> {
             )
             | None => false,
         };
-        of_group.any(|(_, to)| is_meant(to)) || all_of(&self.own, guid).any(|(_, to)| is_meant(to))
+        self.all_of(guid).any(|(key, to)| is_meant(self.own_change(key).unwrap_or(to)))
     }
 
     pub fn put(&mut self, record: Record) {
@@ -165,14 +173,14 @@ impl<'a> Draft<'a> {
     }
 
     fn change(&mut self, key: RecordKey, to: Option<Record>) {
-        if self.own.insert(key.clone(), to).is_none() {
-            self.made.push(key);
+        match self.own.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, known)) => *known = to,
+            None => self.own.push((key, to)),
         }
     }
 
     /// What this request changes, in the order in which it was changed.
-    pub fn into_changes(mut self) -> Vec<(RecordKey, Option<Record>)> {
-        let made = self.made.into_iter();
-        made.filter_map(|key| self.own.remove_entry(&key)).collect()
+    pub fn into_changes(self) -> Vec<(RecordKey, Option<Record>)> {
+        self.own
     }
 }

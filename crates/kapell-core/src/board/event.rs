@@ -1,5 +1,8 @@
 //! What changed, for those who watch.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::actual::ActualLrp;
@@ -16,14 +19,15 @@ use crate::run::Run;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
-    DesiredLrp(Change<DesiredLrp>),
-    ActualLrp(Change<ActualLrp>),
+    DesiredLrp(Change<Box<DesiredLrp>>),
+    ActualLrp(Change<Box<ActualLrp>>),
     /// An instance crashed. What became of its record is told before.
     ActualLrpCrashed(Box<Crash>),
-    Task(Change<Task>),
-    Domain(Change<Freshness>),
-    Job(Change<Job>),
-    Run(Change<Run>),
+    Task(Change<Box<Task>>),
+    Domain(Change<Box<Freshness>>),
+    Job(Change<Box<Job>>),
+    #[serde(with = "shared")]
+    Run(Change<Arc<Run>>),
     /// A cell came, changed what it says of itself, or went.
     Cell {
         cell_id: CellId,
@@ -32,11 +36,42 @@ pub enum Event {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change<T> {
+pub struct Change<P> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<Box<T>>,
+    pub before: Option<P>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<Box<T>>,
+    pub after: Option<P>,
+}
+
+impl<P: Deref> Change<P> {
+    /// As it is, or was until it went.
+    pub fn latest(&self) -> Option<&P::Target> {
+        self.after.as_deref().or(self.before.as_deref())
+    }
+}
+
+/// Changes of what is shared, written as what it is.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Change;
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        change: &Change<Arc<T>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let (before, after) = (change.before.as_deref(), change.after.as_deref());
+        Change { before, after }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Change<Arc<T>>, D::Error> {
+        let Change { before, after } = Change::<T>::deserialize(from)?;
+        Ok(Change { before: before.map(Arc::new), after: after.map(Arc::new) })
+    }
 }
 
 /// One crash of an instance.
@@ -143,7 +178,7 @@ impl Event {
 
     /// Its name in a stream: what it is about and what happened.
     pub const fn name(&self) -> &'static str {
-        const fn pick<T>(change: &Change<T>, names: [&'static str; 3]) -> &'static str {
+        const fn pick<P>(change: &Change<P>, names: [&'static str; 3]) -> &'static str {
             match (&change.before, &change.after) {
                 (None, _) => names[0],
                 (Some(_), Some(_)) => names[1],

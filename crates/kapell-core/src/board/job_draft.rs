@@ -20,8 +20,25 @@ impl Draft<'_> {
         self.get(&RecordKey::Definition(job.clone(), revision))?.into_definition()
     }
 
-    pub fn run(&self, run: &RunId) -> Option<Box<Run>> {
-        as_run(self.get(&RecordKey::Run(run.clone())).as_ref()).cloned().map(Box::new)
+    pub fn run(&self, run: &RunId) -> Option<Arc<Run>> {
+        self.get(&RecordKey::Run(run.clone()))?.into_run()
+    }
+
+    /// The revision of a job that counts.
+    pub(crate) fn revision(&self, job: &JobId) -> Option<u64> {
+        match self.changed(&RecordKey::Job(job.clone())) {
+            None => self.base.jobs.get(job).map(|job| job.revision),
+            Some(to) => to.clone()?.into_job().map(|job| job.revision),
+        }
+    }
+
+    /// Whether there may be other definitions of a job than this one. Most often there are none, and nothing to do.
+    pub(crate) fn has_revisions_besides(&self, job: &JobId, current: u64) -> bool {
+        let whole = (job.clone(), 0)..=(job.clone(), u64::MAX);
+        let at = |revision| RecordKey::Definition(job.clone(), revision);
+        let kept = at(current);
+        self.base.definitions.range(whole).any(|((_, revision), _)| *revision != current)
+            || self.changes_in(at(0)..=at(u64::MAX)).any(|(key, _)| *key != kept)
     }
 
     /// The revisions that are there of a job, lowest first.
@@ -30,15 +47,13 @@ impl Draft<'_> {
         let mut found: BTreeSet<u64> =
             self.base.definitions.range(whole).map(|((_, it), _)| *it).collect();
         let at = |revision| RecordKey::Definition(job.clone(), revision);
-        for changes in [self.group, &self.own] {
-            for (key, to) in changes.range(at(0)..=at(u64::MAX)) {
-                let RecordKey::Definition(_, revision) = key else { continue };
-                if to.is_some() {
-                    found.insert(*revision)
-                } else {
-                    found.remove(revision)
-                };
-            }
+        for (key, to) in self.changes_in(at(0)..=at(u64::MAX)) {
+            let RecordKey::Definition(_, revision) = key else { continue };
+            if to.is_some() {
+                found.insert(*revision)
+            } else {
+                found.remove(revision)
+            };
         }
         found
     }
@@ -50,29 +65,25 @@ impl Draft<'_> {
         let mut ids: BTreeSet<ActionId> =
             self.base.messages.range(first..=last).map(|((_, id), _)| *id).collect();
         let at = |id| RecordKey::Message(job.clone(), ActionId(id));
-        for changes in [self.group, &self.own] {
-            for (key, to) in changes.range(at(0)..=at(u128::MAX)) {
-                let RecordKey::Message(_, id) = key else { continue };
-                if to.is_some() {
-                    ids.insert(*id)
-                } else {
-                    ids.remove(id)
-                };
-            }
+        for (key, to) in self.changes_in(at(0)..=at(u128::MAX)) {
+            let RecordKey::Message(_, id) = key else { continue };
+            if to.is_some() {
+                ids.insert(*id)
+            } else {
+                ids.remove(id)
+            };
         }
         ids.len()
     }
 
     /// What runs of a job become, and what they are by what is committed.
-    fn changed_runs(&self, job: &JobId) -> BTreeMap<&RunId, Option<&Run>> {
+    fn changed_runs(&self, job: &JobId) -> BTreeMap<&RunId, Option<&Arc<Run>>> {
         let (before, behind) = RunId::bounds(job.as_str());
         let all = RecordKey::Run(before)..=RecordKey::Run(behind);
         let mut found = BTreeMap::new();
-        for changes in [self.group, &self.own] {
-            for (key, to) in changes.range(all.clone()) {
-                if let RecordKey::Run(run) = key {
-                    found.insert(run, as_run(to.as_ref()));
-                }
+        for (key, to) in self.changes_in(all) {
+            if let RecordKey::Run(run) = key {
+                found.insert(run, as_run(to.as_ref()));
             }
         }
         found
@@ -93,7 +104,7 @@ impl Draft<'_> {
         let known = self.base.of_job(job).into_iter().flat_map(|of_job| &of_job.uses);
         let mut uses: BTreeMap<u64, Uses> = known.copied().collect();
         for (id, after) in self.changed_runs(job) {
-            let before = self.base.runs.get(id).map(AsRef::as_ref);
+            let before = self.base.runs.get(id);
             for (run, is) in [(before, false), (after, true)] {
                 if let Some(run) = run.filter(|run| !run.state.is_final()) {
                     uses.entry(run.revision).or_default().count(run, is);
@@ -129,7 +140,7 @@ impl Draft<'_> {
         let is_meant = |run: &&Run| !run.state.is_final() && is_meant(run);
         let stands = self.base.active_runs_of(job).filter(|run| !changed.contains_key(&run.run_id));
         let mut found: Vec<Run> = stands.filter(is_meant).take(most).cloned().collect();
-        let more = changed.into_values().flatten().filter(|run| is_meant(run));
+        let more = changed.into_values().flatten().map(AsRef::as_ref).filter(is_meant);
         found.extend(more.take(most).cloned());
         found.sort_by(|one, other| one.run_id.cmp(&other.run_id));
         found.truncate(most);
@@ -145,13 +156,13 @@ impl Draft<'_> {
     ) -> (usize, Vec<(Timestamp, RunId)>) {
         let changed = self.changed_runs(job);
         let known = self.base.of_job(job).map(|of_job| of_job.ended(outcome));
-        let is_of = |run: &&Run| Outcome::of(run) == Some(outcome);
+        let is_of = |run: &&Arc<Run>| Outcome::of(run) == Some(outcome);
         let gone = changed
             .keys()
-            .filter(|id| self.base.runs.get(*id).is_some_and(|run| is_of(&run.as_ref())))
+            .filter(|id| self.base.runs.get(*id).is_some_and(|run| is_of(&run)))
             .count();
         let new: BTreeSet<(Timestamp, RunId)> =
-            changed.values().flatten().filter(|run| is_of(run)).map(|run| ended(run)).collect();
+            changed.values().flatten().copied().filter(is_of).map(|run| ended(run)).collect();
         let count = known.map_or(0, BTreeSet::len) - gone + new.len();
         let stands = known.into_iter().flatten().filter(|(_, id)| !changed.contains_key(id));
         let mut first: Vec<(Timestamp, RunId)> = stands.take(most).cloned().collect();
@@ -162,7 +173,7 @@ impl Draft<'_> {
     }
 }
 
-fn as_run(record: Option<&Record>) -> Option<&Run> {
+fn as_run(record: Option<&Record>) -> Option<&Arc<Run>> {
     match record? {
         Record::Run(run) => Some(run),
         Record::Desired(_)

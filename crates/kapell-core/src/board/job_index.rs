@@ -51,7 +51,7 @@ impl Outcome {
     pub(crate) const ALL: [Self; 3] = [Self::Succeeded, Self::Failed, Self::Skipped];
 
     /// Of a run that has ended.
-    pub(crate) const fn of(run: &Run) -> Option<Self> {
+    pub(crate) fn of(run: &Run) -> Option<Self> {
         match run.state.ending() {
             Some(Ending::Completed) if run.skipped => Some(Self::Skipped),
             Some(Ending::Completed) => Some(Self::Succeeded),
@@ -123,6 +123,17 @@ impl Uses {
     }
 }
 
+/// Whether both are under way in the same domain.
+fn is_within(one: &Run, other: &Run) -> bool {
+    !one.state.is_final() && !other.state.is_final() && one.domain == other.domain
+}
+
+/// Whether both are found in the same places.
+fn stands_alike(one: &Run, other: &Run) -> bool {
+    let waits = |run: &Run| run.state == RunState::PreRun;
+    is_within(one, other) && waits(one) == waits(other) && one.revision == other.revision
+}
+
 impl Index {
     pub(super) fn job(&mut self, before: Option<&Job>, after: Option<&Job>) {
         let Some(job) = after.or(before) else { return };
@@ -132,6 +143,17 @@ impl Index {
     /// Who takes a run away whose moment was the newest says afterwards which one is now.
     pub(super) fn run(&mut self, before: Option<&Run>, after: Option<&Run>) {
         let Some(run) = after.or(before) else { return };
+        if before.zip(after).is_some_and(|(before, after)| stands_alike(before, after)) {
+            return;
+        }
+        if let (Some(before), Some(after)) = (before, after)
+            && is_within(before, after)
+            && let Some(of_job) = self.jobs.jobs.get_mut(run.run_id.job())
+        {
+            of_job.use_revision(before, false);
+            of_job.use_revision(after, true);
+            return;
+        }
         let job = run.run_id.job_id();
         let job = self.jobs.jobs.get_key_value(&job).map_or(job, |(known, _)| known.clone());
         self.move_job(&job, before.map(|run| &run.domain), after.map(|run| &run.domain));

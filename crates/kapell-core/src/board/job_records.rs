@@ -1,5 +1,6 @@
 //! The jobs and runs of a shard.
 
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -102,21 +103,27 @@ impl Records {
         before.map(|definition| Definition { revision, definition })
     }
 
-    pub(super) fn put_run(&mut self, mut run: Box<Run>) -> Option<Box<Run>> {
-        self.index.shared_domain(&mut run.domain);
-        run.timeline.shrink_to_fit();
-        let id = self
-            .runs
-            .0
-            .get_key_value(&run.run_id)
-            .map_or_else(|| run.run_id.clone(), |(id, _)| id.clone());
-        run.run_id = id.clone();
-        let before = self.runs.0.insert(id.clone(), run);
-        self.index.run(before.as_deref(), self.runs.get(&id).map(AsRef::as_ref));
+    /// What was made from what is here shares its names with it; what others hold already is not made anew for that.
+    pub(super) fn put_run(&mut self, mut run: Arc<Run>) -> Option<Arc<Run>> {
+        let there = self.runs.0.entry(run.run_id.clone());
+        if let Some(run) = Arc::get_mut(&mut run) {
+            self.index.shared_domain(&mut run.domain);
+            run.timeline.shrink_to_fit();
+            run.run_id = there.key().clone();
+        }
+        let after = Arc::clone(&run);
+        let before = match there {
+            Entry::Occupied(mut there) => Some(there.insert(run)),
+            Entry::Vacant(free) => {
+                free.insert(run);
+                None
+            }
+        };
+        self.index.run(before.as_deref(), Some(&after));
         before
     }
 
-    pub(super) fn remove_run(&mut self, run: &RunId) -> Option<Box<Run>> {
+    pub(super) fn remove_run(&mut self, run: &RunId) -> Option<Arc<Run>> {
         let before = self.runs.0.remove(run);
         self.index.run(before.as_deref(), None);
         if let Some(before) = before.as_ref().filter(|run| run.trigger.is_of_schedule()) {

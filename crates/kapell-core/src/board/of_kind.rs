@@ -47,7 +47,7 @@ impl Record {
         if let Self::Definition(of) = self { Some(of.definition) } else { None }
     }
 
-    pub(super) fn into_run(self) -> Option<Box<Run>> {
+    pub(super) fn into_run(self) -> Option<Arc<Run>> {
         if let Self::Run(run) = self { Some(run) } else { None }
     }
 

@@ -16,10 +16,12 @@ use crate::run::{self, Run, RunId};
 
 /// The format of all records that are objects with names for their fields.
 const OBJECT: u8 = 1;
-/// The format of instances and runs: there are many, so their fields have places instead of names, and
-/// what the key says is not said again.
+/// The format of instances: there are many, so their fields have places instead of names, and what the key says is not
+/// said again. Runs were written so once.
 const ROW: u8 = 2;
-/// The same with what version 2 did not know. Written only where there is something of it to say: all else can be read
+/// The format of runs: numbers and texts as few bytes.
+const PACKED: u8 = 3;
+/// Rows with what version 2 did not know. Written only where there is something of it to say: all else can be read
 /// by hosts of either version while they are being upgraded.
 const ROW_THAT_SAYS_MORE: u8 = 3;
 
@@ -48,7 +50,8 @@ pub enum Record {
     Domain(Freshness),
     Job(Box<Job>),
     Definition(Definition),
-    Run(Box<Run>),
+    /// Shared: a run is changed often, and each of its changes is seen by many.
+    Run(Arc<Run>),
     Message(Box<Outgoing>),
 }
 
@@ -188,7 +191,7 @@ impl Record {
             Self::Job(job) => bytes(JOB, OBJECT, job),
             // Its revision is in its key.
             Self::Definition(of) => bytes(DEFINITION, OBJECT, of.definition.as_ref()),
-            Self::Run(run) => bytes(RUN, ROW, &run::row::Row::of(run)),
+            Self::Run(run) => packed(run),
             Self::Message(message) => bytes(MESSAGE, OBJECT, message),
         }
     }
@@ -224,12 +227,17 @@ impl Record {
                     definition: Arc::new(parse::<JobDefinition>(body)?),
                 })
             }
+            (RUN, PACKED) => {
+                let at = key.strip_prefix(&[RUN]).and_then(run_at).ok_or(Corrupt::Misplaced)?;
+                let run = run::packed::read(at, body);
+                Self::Run(Arc::new(run.ok_or_else(|| Corrupt::Garbled("it is no run".to_owned()))?))
+            }
             (RUN, ROW) => {
                 let at = key.strip_prefix(&[RUN]).and_then(run_at).ok_or(Corrupt::Misplaced)?;
                 let row: run::row::Row<'_> = parse(body)?;
-                Self::Run(Box::new(row.at(at).map_err(Corrupt::Garbled)?))
+                Self::Run(Arc::new(row.at(at).map_err(Corrupt::Garbled)?))
             }
-            (RUN, OBJECT) => Self::Run(parse(body)?),
+            (RUN, OBJECT) => Self::Run(Arc::new(parse(body)?)),
             (MESSAGE, OBJECT) => Self::Message(parse(body)?),
             (kind, version) => return Err(unknown(key, kind, version)),
         };
@@ -261,7 +269,9 @@ impl Record {
                 job.domain = names.share(job.domain.as_str()).into();
             }
             Self::Definition(_) => {}
-            Self::Run(run) => run.domain = names.share(run.domain.as_str()).into(),
+            Self::Run(run) => {
+                Arc::make_mut(run).domain = names.share(run.domain.as_str()).into();
+            }
             Self::Message(message) => {
                 message.domain = names.share(message.domain.as_str()).into();
             }
@@ -273,7 +283,7 @@ impl Record {
 fn unknown(key: &[u8], kind: u8, version: u8) -> Corrupt {
     let newest = match kind {
         INSTANCE | EVACUATING => Some(ROW_THAT_SAYS_MORE),
-        RUN => Some(ROW),
+        RUN => Some(PACKED),
         DESIRED | TASK | DOMAIN | JOB | DEFINITION | MESSAGE => Some(OBJECT),
         _ => None,
     };
@@ -337,6 +347,13 @@ fn bytes(kind: u8, version: u8, body: &impl Serialize) -> Vec<u8> {
     // Writing to memory what has only text for keys cannot fail.
     let written = serde_json::to_writer(&mut bytes, body);
     debug_assert!(written.is_ok(), "{written:?}");
+    bytes
+}
+
+fn packed(run: &Run) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(128);
+    bytes.extend([RUN, PACKED]);
+    run::packed::write(run, &mut bytes);
     bytes
 }
 

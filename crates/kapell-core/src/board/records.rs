@@ -59,7 +59,7 @@ pub struct Records {
     /// By job and revision.
     pub definitions: Table<(JobId, u64), Arc<JobDefinition>>,
     /// Those of a job lie together, the oldest moment first.
-    pub runs: Table<RunId, Box<Run>>,
+    pub runs: Table<RunId, Arc<Run>>,
     /// Those that wait to be sent.
     pub messages: Table<(JobId, ActionId), Box<Outgoing>>,
     pub(super) index: Index,
@@ -79,7 +79,7 @@ pub struct Gathering {
     domains: Vec<(Domain, Freshness)>,
     jobs: Vec<(JobId, Job)>,
     definitions: Vec<((JobId, u64), Arc<JobDefinition>)>,
-    runs: Vec<(RunId, Box<Run>)>,
+    runs: Vec<(RunId, Arc<Run>)>,
     messages: Vec<((JobId, ActionId), Box<Outgoing>)>,
 }
 

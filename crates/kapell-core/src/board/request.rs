@@ -1,5 +1,6 @@
 //! What the board can be asked to do, and what it answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -310,9 +311,24 @@ pub enum Reply {
         created: bool,
     },
     Run {
-        run: Box<Run>,
+        run: Arc<Run>,
         created: bool,
     },
+}
+
+impl Reply {
+    /// The run that it shows, if it shows one.
+    pub fn into_run(self) -> Option<Arc<Run>> {
+        match self {
+            Self::Run { run, .. } => Some(run),
+            Self::Done
+            | Self::Domain(_)
+            | Self::Desired { .. }
+            | Self::Task { .. }
+            | Self::Instance(_)
+            | Self::Job { .. } => None,
+        }
+    }
 }
 
 /// What happens after the commit, and only then.

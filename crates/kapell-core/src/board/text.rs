@@ -1,7 +1,7 @@
 //! Texts that go into records, kept short.
 
 /// How long a reason is at most, in bytes.
-pub(crate) const LONGEST_REASON: usize = 1024;
+const LONGEST_REASON: usize = 1024;
 /// How long a task's result is at most, in bytes.
 const LONGEST_RESULT: usize = 10 * 1024;
 /// How much of a record a task's result may take, once escaped.

@@ -3,6 +3,7 @@
 //! Timestamps of records are compared with those that another host wrote, and a wall clock may
 //! jump. So the board counts its time itself, and steers it towards the wall clock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::record::Record;
@@ -74,6 +75,7 @@ pub fn settle_in(record: &mut Record, now: Timestamp) {
             }
         }
         Record::Run(run) => {
+            let run = Arc::make_mut(run);
             // What somebody asked for was to begin when it was asked for.
             if run.run_id.is_asked_for() {
                 run.due_at = run.due_at.before(run.created_at.since(now));

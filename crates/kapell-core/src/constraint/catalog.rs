@@ -13,8 +13,12 @@ const fn must(name: &'static str, kind: Kind, about: &'static str) -> Field {
     Field { name, kind, required: true, about }
 }
 
-const TIMEOUT: Field =
-    may("timeout", Kind::Length { least: 1, most: DAY }, "how long the check may take (30s)");
+// Jobs of before may say as much as a day: they are read, and have what a check may take.
+const TIMEOUT: Field = may(
+    "timeout",
+    Kind::Length { least: 1, most: DAY },
+    "how long the check may take, at most 10m (30s)",
+);
 const CALL: Field =
     may("timeout", Kind::Length { least: 1, most: 600 }, "how long one call may take (10s)");
 const WAIT: Field = may(

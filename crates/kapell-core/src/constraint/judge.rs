@@ -1,5 +1,6 @@
 //! What the facts say about a constraint.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::rule::{Health, OtherJob, OtherQuestion, PreviousSuccess, Room};
@@ -40,6 +41,21 @@ pub struct PastRun {
 }
 
 impl PastRun {
+    /// The newest first, so many of those that succeeded and as many of the others. What was skipped says nothing, and
+    /// takes no room from what does.
+    pub fn newest(ended: impl Iterator<Item = Self>, most: u32) -> Vec<Self> {
+        let mut ended: Vec<Self> = ended.filter(|run| !run.skipped).collect();
+        ended.sort_by_key(|run| Reverse(run.completed_at));
+        let mut left = [most; 2];
+        ended.retain(|run| {
+            let left = &mut left[usize::from(run.succeeded())];
+            let stays = *left > 0;
+            *left = left.saturating_sub(1);
+            stays
+        });
+        ended
+    }
+
     fn succeeded(&self) -> bool {
         self.state == RunState::Completed
     }

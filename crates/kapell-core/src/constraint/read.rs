@@ -9,7 +9,7 @@ use super::action::{ActionSpec, Deed};
 use super::catalog::{ACTIONS, CONSTRAINTS, ELSEWHERE};
 use super::fault::{Fault, Faults};
 use super::fields::{MOST, Shape, keyed, meant, snake};
-use super::rule::{OnError, Phase, Rule, Spec, timeout};
+use super::rule::{LONGEST_TIMEOUT, OnError, Phase, Rule, Spec, timeout};
 use crate::board::{JobId, SecretName};
 use crate::job::JobDefinition;
 
@@ -63,7 +63,25 @@ impl Constraints {
 
 /// Everything that is wrong with a job's constraints and actions; nothing if they can be used.
 pub fn faults(definition: &JobDefinition) -> Vec<Fault> {
-    read(definition).err().unwrap_or_default()
+    let (read, too_much) = read_all(definition);
+    let faults = match read {
+        Ok(read) => forgotten(definition, &read),
+        Err(faults) => faults,
+    };
+    faults.into_iter().chain(too_much).collect()
+}
+
+/// Whoever asks how the run before ended needs it to be kept, however it ended.
+fn forgotten(definition: &JobDefinition, read: &Constraints) -> Vec<Fault> {
+    let asks = |spec: &Spec| matches!(spec.rule, Rule::RequirePreviousSuccess(_));
+    if !read.specs.iter().any(asks) {
+        return Vec::new();
+    }
+    let history = definition.history;
+    let kept = [("history.succeeded", history.succeeded), ("history.failed", history.failed)];
+    let message = "must be at least 1 beside `requirePreviousSuccess`: the run before is asked for";
+    let none = kept.into_iter().filter(|(_, count)| *count == 0);
+    none.map(|(path, _)| Fault { path: path.to_owned(), message: message.to_owned() }).collect()
 }
 
 /// The jobs that runs of this one may trigger, for whoever looks for cycles.
@@ -87,9 +105,16 @@ pub fn kicks(definition: &JobDefinition) -> Vec<JobId> {
     jobs.into_iter().collect()
 }
 
-/// Reads the constraints of a job, or tells all that is wrong with them.
+/// Reads the constraints of a job, or tells all that is wrong with them. What jobs could say before and are refused for now
+/// is read as the most that they may.
 pub fn read(definition: &JobDefinition) -> Result<Constraints, Vec<Fault>> {
-    let mut reader = Reader { named: BTreeMap::new(), faults: Faults::default() };
+    read_all(definition).0
+}
+
+/// With what a job may not say any more.
+fn read_all(definition: &JobDefinition) -> (Result<Constraints, Vec<Fault>>, Vec<Fault>) {
+    let (faults, too_much) = (Faults::default(), Faults::default());
+    let mut reader = Reader { named: BTreeMap::new(), faults, too_much };
     reader.name_actions(&definition.actions);
     if definition.constraints.len() > MOST {
         reader.faults.add("constraints", format!("must be at most {MOST}"));
@@ -98,7 +123,9 @@ pub fn read(definition: &JobDefinition) -> Result<Constraints, Vec<Fault>> {
     for (index, entry) in definition.constraints.iter().take(MOST).enumerate() {
         specs.extend(reader.constraint(entry, &format!("constraints[{index}]")));
     }
-    if reader.faults.0.is_empty() { Ok(Constraints { specs }) } else { Err(reader.faults.0) }
+    let Reader { faults, too_much, .. } = reader;
+    let read = if faults.0.is_empty() { Ok(Constraints { specs }) } else { Err(faults.0) };
+    (read, too_much.0)
 }
 
 const KEYS: &[&str] = &["config", "on_violation", "on_met", "on_error", "recheck_on_retry"];
@@ -107,6 +134,8 @@ struct Reader {
     /// Those of `actions:`; one that could not be read is nothing, and was told already.
     named: BTreeMap<String, Option<ActionSpec>>,
     faults: Faults,
+    /// What jobs that are stored may say, and new ones may not.
+    too_much: Faults,
 }
 
 /// An entry of a list: its name, what is said about it, and where that stands.
@@ -226,6 +255,12 @@ impl Reader {
         let config = switch(shape, config)?;
         let before = self.faults.0.len();
         let values = shape.read(config, &at, &mut self.faults);
+        if let Some(given) = values.length("timeout").filter(|given| *given > LONGEST_TIMEOUT) {
+            let why = format!(
+                "must be at most {LONGEST_TIMEOUT}, not {given}: all runs share the places in which they are checked"
+            );
+            self.too_much.add(&format!("{at}.timeout"), why);
+        }
         let rule = if self.faults.0.len() == before { Rule::of(shape.name, &values) } else { None };
         let on_violation = self.list(get("on_violation"), &entry.path);
         let on_met = self.list(get("on_met"), &entry.path);

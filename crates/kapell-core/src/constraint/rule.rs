@@ -322,6 +322,10 @@ impl Rule {
     }
 }
 
+/// The longest `timeout` of a check: all runs share the places in which they are checked.
+pub(super) const LONGEST_TIMEOUT: Length = Length::new(Duration::from_secs(600));
+
 pub(super) fn timeout(values: &Values) -> Duration {
-    values.length("timeout").map_or(TIMEOUT, Length::get)
+    let given = values.length("timeout").map(|given| given.min(LONGEST_TIMEOUT));
+    given.map_or(TIMEOUT, Length::get)
 }

@@ -4,6 +4,7 @@ mod attempt;
 mod ending;
 mod machine;
 mod note;
+mod placed;
 mod plan;
 mod settle;
 mod state;
@@ -13,5 +14,6 @@ mod timers;
 
 pub use machine::{Effect, Ended, Event, Finish, Flow, Phase, Settings};
 pub use note::{Cause, Kind, Note, Verdict};
+pub use placed::Placed;
 pub use plan::{Decision, Fate, Past, PastStep, Selection, decisions, fates};
 pub use state::{IllegalStep, State, satisfied};

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::State;
-use crate::board::TaskGuid;
+use super::{Placed, State};
 use crate::workflow::{Requires, StepIx, Work, Workflow};
 
 /// What an earlier run left behind, by step name: the file may have changed since.
@@ -19,8 +18,8 @@ pub struct PastStep {
     pub state: State,
     pub outputs: Vec<(String, String)>,
     pub stdout: Option<String>,
-    /// The task that ran its command on a cell when the run broke off.
-    pub task: Option<TaskGuid>,
+    /// What ran its command elsewhere when the run broke off.
+    pub task: Option<Placed>,
 }
 
 /// What was asked for.
@@ -60,9 +59,13 @@ pub fn fates(workflow: &Workflow, selection: &Selection, past: Option<&Past>) ->
         past.and_then(|past| past.steps.get(&*workflow.step(step).name)).map(|step| step.state)
     };
     let goes_on = |step: StepIx| {
-        let task = past.and_then(|past| past.steps.get(&*workflow.step(step).name)?.task.as_ref());
-        let on_cell = workflow.step(step).options.on_cell(selection.on_cells).is_some();
-        selection.resume && !selection.picks() && on_cell && task.is_some()
+        let options = &workflow.step(step).options;
+        let is_there = match placed(workflow, past, step) {
+            Some(Placed::Task(_)) => options.on_cell(selection.on_cells).is_some(),
+            Some(Placed::Job(_)) => options.on_kubernetes().is_some(),
+            None => false,
+        };
+        selection.resume && !selection.picks() && is_there
     };
     let mut picked = vec![!selection.picks(); workflow.len()];
     for &step in selection.from.iter().chain(&selection.only) {
@@ -97,6 +100,10 @@ pub fn fates(workflow: &Workflow, selection: &Selection, past: Option<&Past>) ->
         .collect()
 }
 
+fn placed<'p>(workflow: &Workflow, past: Option<&'p Past>, step: StepIx) -> Option<&'p Placed> {
+    past?.steps.get(&*workflow.step(step).name)?.task.as_ref()
+}
+
 /// One line of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
@@ -118,7 +125,10 @@ pub fn decisions(workflow: &Workflow, fates: &[Fate], past: Option<&Past>) -> Ve
                 Fate::Counts(State::Outside) => (false, "not selected".to_owned()),
                 Fate::Counts(state) => (false, format!("not selected: {state} in run {run}")),
                 Fate::Picked => (true, "selected".to_owned()),
-                Fate::GoesOn => (true, format!("goes on: begun on a cell in run {run}")),
+                Fate::GoesOn => {
+                    let place = placed(workflow, past, step).map_or("elsewhere", Placed::place);
+                    (true, format!("goes on: begun {place} in run {run}"))
+                }
                 Fate::Run => (true, why_it_runs(workflow, step, past)),
             };
             Decision { step, runs, why }

@@ -9,9 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 
 use super::definition::{Group, JobDefinition, Overlap};
+use super::holders::Holders;
 use crate::board::{Domain, GroupName, JobId};
 use crate::run::{RunId, StopKind};
 use crate::seams::Timestamp;
+
+/// So many runs of a job may wait for their turn. Those that make up for moments are not counted out: each is wanted.
+pub const MOST_WAITING: usize = 1_000;
 
 /// What a job says about runs at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +92,7 @@ type Turn = (Timestamp, RunId);
 #[derive(Debug, Clone)]
 struct JobPlaces {
     terms: Terms,
-    holders: BTreeSet<RunId>,
+    holders: Holders,
     waiting: BTreeSet<Turn>,
     /// Those that were told to stop: another one waits for their places.
     stopping: BTreeSet<RunId>,
@@ -127,6 +131,18 @@ impl JobPlaces {
     /// Whether whoever asks may go, whatever `overlap` says: nobody waits, and nobody else has a say.
     fn has_room_for_anyone(&self) -> bool {
         self.terms.group.is_none() && self.waiting.is_empty() && !self.is_full()
+    }
+
+    /// Whether a run has its place, or may have it without anything to decide.
+    fn takes_at_once(&mut self, run: &RunId) -> bool {
+        if self.holders.contains(run) {
+            return true;
+        }
+        let has_room = self.has_room_for_anyone();
+        if has_room {
+            self.holders.insert(run.clone());
+        }
+        has_room
     }
 }
 
@@ -181,16 +197,34 @@ impl Places {
         decisions
     }
 
-    /// A run that holds its place since before this leader.
-    pub fn hold(&mut self, run: &RunId) {
+    /// A run that holds its place since before this leader: in the group that is in its own terms, whatever its job says
+    /// meanwhile.
+    pub fn hold(&mut self, run: &RunId, terms: &Terms) {
         let Some(places) = self.jobs.get_mut(run.job()) else { return };
         places.holders.insert(run.clone());
-        if let Some(group) = places.terms.turns() {
+        if let Some(group) = terms.turns() {
             self.held_in.insert(run.clone(), group.clone());
             self.groups.entry(group).or_default().holders.insert(run.clone());
         }
         let job = run.job_id();
         self.list(&job);
+    }
+
+    /// Whether a run that was due before this leader may have been waiting for its turn: somebody holds what it needs, and it
+    /// would not have been turned away.
+    pub fn may_have_waited(&self, run: &RunId) -> bool {
+        let Some(places) = self.jobs.get(run.job()) else { return false };
+        let group = places.terms.turns().and_then(|group| self.groups.get(&group));
+        if places.is_full() {
+            return match places.terms.overlap {
+                Overlap::Skip | Overlap::Allow => false,
+                Overlap::Queue
+                | Overlap::QueueOne
+                | Overlap::CancelOther
+                | Overlap::TerminateOther => true,
+            };
+        }
+        group.is_some_and(GroupPlaces::is_full)
     }
 
     /// A run that holds a place was told to end, by this leader or the one before: its place is as good as free.
@@ -200,6 +234,11 @@ impl Places {
         {
             places.stopping.insert(run.clone());
         }
+    }
+
+    /// A run is due, and nobody is in its way: it has its place. Otherwise it is to ask.
+    pub fn takes_at_once(&mut self, run: &RunId) -> bool {
+        self.jobs.get_mut(run.job()).is_some_and(|places| places.takes_at_once(run))
     }
 
     /// A run is due. Of the runs that had to go for it, and of itself, the answer says what becomes.
@@ -215,11 +254,7 @@ impl Places {
 
     fn enter(&mut self, run: &RunId, due_at: Timestamp, in_turn: bool) -> Vec<Decision> {
         let Some(places) = self.jobs.get_mut(run.job()) else { return Vec::new() };
-        if places.holders.contains(run) {
-            return vec![Decision::Admit { run: run.clone() }];
-        }
-        if places.has_room_for_anyone() {
-            places.holders.insert(run.clone());
+        if places.takes_at_once(run) {
             return vec![Decision::Admit { run: run.clone() }];
         }
         let job = run.job_id();
@@ -229,7 +264,7 @@ impl Places {
         }
         let mut decisions = Vec::new();
         if !in_turn {
-            if let Some(refused) = self.refusal(&job, run) {
+            if let Some(refused) = self.refusal(&job, run).or_else(|| self.overflow(&job, run)) {
                 return vec![refused];
             }
             decisions = self.make_way(&job, run);
@@ -254,8 +289,8 @@ impl Places {
             if !places.holders.remove(run) {
                 places.waiting.retain(|(_, waits)| waits != run);
             }
-            if places.waiting.is_empty() && places.terms.group.is_none() && self.held_in.is_empty()
-            {
+            let is_alone = places.waiting.is_empty() && places.terms.group.is_none();
+            if is_alone && !self.held_in.contains_key(run) {
                 return Vec::new();
             }
         }
@@ -267,6 +302,11 @@ impl Places {
         let mut decisions = self.settle(&job);
         decisions.extend(held_in.into_iter().flat_map(|group| self.settle_group(&group)));
         decisions
+    }
+
+    /// How many runs of the same job hold a place or wait for one.
+    pub fn beside(&self, run: &RunId) -> usize {
+        self.jobs.get(run.job()).map_or(0, |places| places.holders.len() + places.waiting.len())
     }
 
     pub fn holds(&self, run: &RunId) -> bool {
@@ -317,6 +357,23 @@ impl Places {
         }
     }
 
+    /// Whether too many of its job wait: a job that falls behind for ever does not take all the memory there is.
+    fn overflow(&self, job: &JobId, run: &RunId) -> Option<Decision> {
+        let JobPlaces { terms, waiting, .. } = self.jobs.get(job)?;
+        match terms.overlap {
+            Overlap::Queue | Overlap::Allow => {}
+            // Of these no more wait than may run.
+            Overlap::Skip | Overlap::QueueOne | Overlap::CancelOther | Overlap::TerminateOther => {
+                return None;
+            }
+        }
+        let (_, behind) = waiting.first().filter(|_| waiting.len() >= MOST_WAITING)?;
+        let (run, behind) = (run.clone(), behind.clone());
+        let why =
+            format!("{MOST_WAITING} runs of job `{job}` wait already, the first is `{behind}`");
+        Some(Decision::TurnAway { run, behind, why })
+    }
+
     /// Has others of the job go, if that is what it says.
     fn make_way(&mut self, job: &JobId, run: &RunId) -> Vec<Decision> {
         let Some(places) = self.jobs.get_mut(job) else { return Vec::new() };
@@ -337,7 +394,8 @@ impl Places {
         }
         let wanted = (places.holders.len() + places.waiting.len() + 1).saturating_sub(limit);
         let more = wanted.saturating_sub(places.stopping.len());
-        let holders = places.holders.difference(&places.stopping).take(more);
+        let stays = |run: &&RunId| !places.stopping.contains(*run);
+        let holders = places.holders.iter().filter(stays).take(more);
         for holder in holders.cloned().collect::<Vec<_>>() {
             let why = format!("run `{run}` is to run instead (overlap: {name})");
             places.stopping.insert(holder.clone());

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use uuid::Uuid;
+
 use super::request::NewRun;
 use crate::board::JobId;
-use crate::run::{RunId, Trigger};
+use crate::run::{Run, RunId, Trigger};
 use crate::schedule::Moments;
 use crate::seams::Timestamp;
 
@@ -31,14 +33,34 @@ pub enum Refused {
     TooMany { until: Timestamp },
 }
 
-/// The moments from `from` until before `to` as runs, due now. `drawn` is in their ids, so that those of two backfills differ.
+/// What is in the ids of all runs of a backfill. Those of the same parameters and key have the same: what is asked for again,
+/// because an answer was lost, makes no moment a second run.
+pub fn tail(parameters: &BTreeMap<String, String>, key: &str) -> u64 {
+    let mut text = String::new();
+    let pairs = parameters.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+    // With their lengths, no two lists of texts read alike.
+    for part in pairs.chain([key]) {
+        text.push_str(&format!("{}:{part}", part.len()));
+    }
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).as_u64_pair().0
+}
+
+/// Whether a run that is there is the very one that a backfill asks for, whoever asked for it first.
+pub fn is_same(run: &Run, asked: &NewRun) -> bool {
+    run.run_id == asked.run_id
+        && run.scheduled_at == asked.scheduled_at
+        && run.parameters == asked.parameters
+        && matches!(run.trigger, Trigger::Backfill { .. })
+}
+
+/// The moments from `from` until before `to` as runs, due now, with a [`tail`] in their ids.
 pub fn plan(
     job_id: &JobId,
     moments: &impl Moments,
     (from, to): (Timestamp, Timestamp),
     now: Timestamp,
     who: &str,
-    drawn: u64,
+    tail: u64,
 ) -> Result<Backfill, Refused> {
     if from >= to {
         return Err(Refused::Backwards);
@@ -62,7 +84,7 @@ pub fn plan(
             break;
         }
         backfill.runs.push(NewRun {
-            run_id: RunId::asked_for(job_id, at, drawn),
+            run_id: RunId::asked_for(job_id, at, tail),
             scheduled_at: at,
             due_at: now,
             trigger: Trigger::Backfill { who: who.to_owned() },

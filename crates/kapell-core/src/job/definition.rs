@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use super::length::Length;
 use super::task::TaskPayload;
 use crate::board::{Domain, GroupName, JobId, Variable};
+use crate::kubernetes::KubernetesPayload;
 
 /// A job as it is applied. What is not said has the value that `default` gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,15 +51,18 @@ pub struct JobDefinition {
     /// After so many failed runs in a row it is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_after_failures: Option<u32>,
-    /// What a run does, exactly one of the three: a program on the host that leads,
+    /// What a run does, exactly one of the four: a program on the host that leads,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
     /// a task on a cell, whose guid and domain are given to it,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Box<TaskPayload>>,
-    /// or a workflow.
+    /// a workflow,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowPayload>,
+    /// or a Job of a Kubernetes cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<Box<KubernetesPayload>>,
     /// Each `{name: {config, onViolation, onMet, on_error, recheck_on_retry}}`: read by [`crate::constraint`] alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Json>,
@@ -189,15 +193,17 @@ pub enum Payload<'a> {
     Command(&'a Command),
     Task(&'a TaskPayload),
     Workflow(&'a WorkflowPayload),
+    Kubernetes(&'a KubernetesPayload),
 }
 
 impl JobDefinition {
     /// What a run does; nothing of a definition that was not checked and has none or several.
     pub fn payload(&self) -> Option<Payload<'_>> {
-        match (&self.command, &self.task, &self.workflow) {
-            (Some(command), None, None) => Some(Payload::Command(command)),
-            (None, Some(task), None) => Some(Payload::Task(task)),
-            (None, None, Some(workflow)) => Some(Payload::Workflow(workflow)),
+        match (&self.command, &self.task, &self.workflow, &self.kubernetes) {
+            (Some(command), None, None, None) => Some(Payload::Command(command)),
+            (None, Some(task), None, None) => Some(Payload::Task(task)),
+            (None, None, Some(workflow), None) => Some(Payload::Workflow(workflow)),
+            (None, None, None, Some(kubernetes)) => Some(Payload::Kubernetes(kubernetes)),
             _ => None,
         }
     }

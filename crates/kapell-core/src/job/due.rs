@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::definition::{CatchUpPolicy, JobDefinition};
 use super::record::{Job, PassReason, Passed};
 use super::request::{MOST_RUNS, NewRun};
-use crate::run::{RunId, Trigger};
+use crate::run::{Run, RunId, RunState, Trigger};
 use crate::schedule::{Moments, Occurrence};
 use crate::seams::Timestamp;
 
@@ -82,7 +82,7 @@ pub fn plan(
             return planned;
         }
         looked += 1;
-        match rule.verdict(&next) {
+        match rule.verdict(&next, moments.put_off(next.at)) {
             Err(why) => pass(&mut planned, next.at, 1, why),
             Ok(_) if skips > 0 => {
                 skips -= 1;
@@ -152,6 +152,46 @@ fn pass(planned: &mut Planned, at: Timestamp, count: u32, why: PassReason) {
     planned.to = at;
 }
 
+/// The latest sign before `since` that somebody led: a run was made or has ended, or a job was changed.
+pub fn last_sign<'r>(
+    jobs: impl Iterator<Item = &'r Job>,
+    runs: impl Iterator<Item = &'r Run>,
+    since: Timestamp,
+) -> Option<Timestamp> {
+    let of_runs = runs.flat_map(|run| [Some(run.created_at), run.completed_at]).flatten();
+    jobs.map(|job| job.updated_at).chain(of_runs).filter(|at| *at < since).max()
+}
+
+/// Whether the time of a run that was made ahead came when nobody led, as far as `led` says, and is long past.
+pub fn is_left(run: &Run, led: Option<Timestamp>, now: Timestamp) -> bool {
+    run.state == RunState::PreRun
+        && run.trigger == Trigger::Schedule
+        && run.cancel.is_none()
+        && led.is_none_or(|led| led < run.due_at)
+        && now.since(run.due_at) > GRACE
+}
+
+/// What becomes of those runs of a job that were left like this: the same as of moments that have no runs. `runs` are all
+/// of the job, for of these and of what was missed besides only one may be the last.
+pub fn left(
+    definition: &JobDefinition,
+    moments: &impl Moments,
+    stands: Timestamp,
+    runs: &[&Run],
+    led: Option<Timestamp>,
+    now: Timestamp,
+) -> Vec<(RunId, Result<Trigger, PassReason>)> {
+    let mut rule = Rule::new(definition, moments, stands, now);
+    let counts = |run: &&&Run| is_left(run, led, now) || run.trigger == Trigger::CatchUp;
+    let newest = runs.iter().filter(counts).map(|run| run.scheduled_at).max();
+    rule.last = rule.last.max(newest);
+    let judged = |run: &&Run| {
+        let moment = Occurrence { at: run.scheduled_at, excluded: None, change: None };
+        (run.run_id.clone(), rule.verdict(&moment, run.due_at))
+    };
+    runs.iter().filter(|run| is_left(run, led, now)).map(judged).collect()
+}
+
 /// What a moment is judged by.
 struct Rule<'a> {
     definition: &'a JobDefinition,
@@ -170,7 +210,8 @@ impl<'a> Rule<'a> {
         let last = match definition.catch_up.policy {
             CatchUpPolicy::None | CatchUpPolicy::All => None,
             CatchUpPolicy::Last => {
-                let window = now.before(definition.catch_up.window.get());
+                let put_off = definition.jitter.unwrap_or_default().get();
+                let window = now.before(definition.catch_up.window.get()).before(put_off);
                 // A moment that is as old as the window is not older.
                 last_missed(moments, stands.max(Timestamp(window.0.saturating_sub(1))), now)
             }
@@ -178,8 +219,9 @@ impl<'a> Rule<'a> {
         Self { definition, now, last }
     }
 
-    /// What a moment becomes: a run, or nothing.
-    fn verdict(&self, moment: &Occurrence) -> Result<Trigger, PassReason> {
+    /// What a moment becomes whose run is due at `due_at`: a run, or nothing. The deadline counts from the moment, but what
+    /// was put off is not missed before its time has come.
+    fn verdict(&self, moment: &Occurrence, due_at: Timestamp) -> Result<Trigger, PassReason> {
         if let Some(calendar) = &moment.excluded {
             return Err(PassReason::Excluded { calendar: calendar.clone() });
         }
@@ -193,6 +235,7 @@ impl<'a> Rule<'a> {
                 deadline_ms: millis(deadline.get()),
             });
         }
+        let late = self.now.since(due_at);
         if late <= GRACE {
             return Ok(Trigger::Schedule);
         }
@@ -213,13 +256,18 @@ impl<'a> Rule<'a> {
     fn leap(&self, planned: &mut Planned, moments: &impl Moments) {
         let not_caught_up = |policy: &str| PassReason::NotCaughtUp { policy: policy.to_owned() };
         let window = self.definition.catch_up.window.get();
-        let edge = self.now.before(GRACE);
+        // Before this one all were due, however far they were put off.
+        let put_off = self.definition.jitter.unwrap_or_default().get();
+        let edge = self.now.before(GRACE).before(put_off);
         let (mut until, why) = match self.definition.catch_up.policy {
             CatchUpPolicy::None => (edge, not_caught_up("none")),
-            CatchUpPolicy::Last => (self.last.unwrap_or(edge), not_caught_up("last")),
+            CatchUpPolicy::Last => {
+                (self.last.map_or(edge, |last| last.min(edge)), not_caught_up("last"))
+            }
             CatchUpPolicy::All => {
                 let window_ms = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
-                (self.now.before(window).min(edge), PassReason::TooOld { window_ms })
+                let old = self.now.before(window).before(put_off);
+                (old.min(edge), PassReason::TooOld { window_ms })
             }
         };
         if let Some(deadline) = self.definition.starting_deadline {
@@ -237,7 +285,8 @@ impl<'a> Rule<'a> {
 /// The last moment after `after` that counts as missed and is not excluded. It is looked for from the end, for there
 /// may be very many.
 fn last_missed(moments: &impl Moments, after: Timestamp, now: Timestamp) -> Option<Timestamp> {
-    let mut end = now.before(GRACE);
+    let edge = now.before(GRACE);
+    let mut end = edge;
     let mut reach = 1_000;
     let mut left = 10 * MOST_MOMENTS;
     while after < end && left > 0 {
@@ -246,7 +295,7 @@ fn last_missed(moments: &impl Moments, after: Timestamp, now: Timestamp) -> Opti
         let mut at = from;
         while let Some(next) = moments.next_after(at).filter(|next| next.at < end) {
             at = next.at;
-            if next.excluded.is_none() {
+            if next.excluded.is_none() && moments.put_off(at) < edge {
                 found = Some(at);
             }
             left = left.saturating_sub(1);

@@ -25,6 +25,8 @@ pub fn environment(
     let (own, parameters): (&[Variable], _) = match definition.payload() {
         Some(Payload::Command(command)) => (&command.env, Some(parameters)),
         Some(Payload::Task(task)) => (&task.0.env, Some(parameters)),
+        // Its containers have variables of their own.
+        Some(Payload::Kubernetes(_)) => (&[], Some(parameters)),
         Some(Payload::Workflow(_)) | None => (&[], None),
     };
     let ours =
@@ -47,6 +49,6 @@ pub fn named(definition: &JobDefinition, parameters: &BTreeMap<String, String>) 
         Some(Payload::Workflow(_)) => {
             parameters.iter().map(|(name, value)| format!("{name}={value}")).collect()
         }
-        Some(Payload::Command(_) | Payload::Task(_)) | None => Vec::new(),
+        Some(Payload::Command(_) | Payload::Task(_) | Payload::Kubernetes(_)) | None => Vec::new(),
     }
 }

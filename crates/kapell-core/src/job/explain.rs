@@ -7,7 +7,7 @@ pub use run::{of_run, outcome};
 
 use super::definition::JobDefinition;
 use super::due::{AHEAD, GRACE, is_far_ahead};
-use super::record::{Job, PassReason, PauseCause};
+use super::record::{Job, PassReason, Passed, PauseCause};
 use super::when::show;
 use crate::run::{Run, RunState};
 use crate::schedule::{ClockChange, Moments, Occurrence};
@@ -133,22 +133,59 @@ pub fn at(
     now: Timestamp,
 ) -> Explained {
     let next = next_run(facts, moments, now);
-    let before = Timestamp(at.0.div_euclid(1000) * 1000 - 1);
-    let Some(moment) = moments.next_after(before) else {
+    let asked = Timestamp(at.0.div_euclid(1000) * 1000);
+    let scheduled = moments.next_after(Timestamp(asked.0 - 1));
+    let is_of_now = scheduled.as_ref().is_some_and(|moment| moment.at == asked);
+    if !is_of_now && was_dealt_with(facts, asked) {
+        return of_former(facts, asked, now, next);
+    }
+    let Some(moment) = scheduled else {
         let summary = format!("job `{}` has no moment at or after that", facts.job.job_id);
         return Explained { summary, decisions: Vec::new(), next };
     };
     let mut decisions = of_moment(&moment, moments);
-    let run =
-        facts.runs.iter().find(|run| run.trigger.is_of_schedule() && run.scheduled_at == moment.at);
-    let summary = if let Some(run) = run {
+    let summary = came_to(facts, &moment, now, &mut decisions);
+    Explained { summary, decisions, next }
+}
+
+fn run_of<'a>(facts: &JobFacts<'a>, at: Timestamp) -> Option<&'a Run> {
+    let is_of = |run: &&&Run| run.trigger.is_of_schedule() && run.scheduled_at == at;
+    facts.runs.iter().find(is_of).copied()
+}
+
+/// What a moment came to.
+fn came_to(
+    facts: &JobFacts<'_>,
+    moment: &Occurrence,
+    now: Timestamp,
+    decisions: &mut Vec<Decision>,
+) -> String {
+    if let Some(run) = run_of(facts, moment.at) {
         decisions.extend(of_run(run, Some(facts.definition)));
-        format!("run `{}` of that moment {}", run.run_id, outcome(run))
-    } else {
-        let (decision, summary) = without_run(facts, &moment, now);
-        decisions.extend(decision);
-        summary
-    };
+        return format!("run `{}` of that moment {}", run.run_id, outcome(run));
+    }
+    let (decision, summary) = without_run(facts, moment, now);
+    decisions.extend(decision);
+    summary
+}
+
+/// Whether it is known that a moment was one, whatever the schedule says now.
+fn was_dealt_with(facts: &JobFacts<'_>, at: Timestamp) -> bool {
+    let is_one = |passed: &Passed| passed.count > 0 && (passed.from == at || passed.to == at);
+    run_of(facts, at).is_some() || facts.job.passed.iter().any(is_one)
+}
+
+/// Explains a moment that the schedule had and has not any more.
+fn of_former(
+    facts: &JobFacts<'_>,
+    at: Timestamp,
+    now: Timestamp,
+    next: Option<Timestamp>,
+) -> Explained {
+    let text = "a moment of its schedule as it was then: it has been changed since";
+    let mut decisions = vec![Decision::new(at, About::Due, text)];
+    let moment = Occurrence { at, excluded: None, change: None };
+    let summary = came_to(facts, &moment, now, &mut decisions);
     Explained { summary, decisions, next }
 }
 
@@ -291,6 +328,17 @@ fn hold(facts: &JobFacts<'_>) -> Option<(About, String)> {
     Some((About::Suspend, text))
 }
 
+/// When the run of the next moment is due: that of a moment which is past, if it was put off and is still to come.
+pub fn next_due(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Option<Timestamp> {
+    let next = next_run(facts, moments, now).map(|at| moments.put_off(at));
+    let is_put_off = |run: &&&Run| {
+        let is_made = run.trigger.is_of_schedule() && run.state == RunState::PreRun;
+        is_made && now <= run.due_at && !facts.job.skips(run)
+    };
+    let put_off = facts.runs.iter().filter(is_put_off).map(|run| run.due_at);
+    put_off.filter(|_| hold(facts).is_none()).chain(next).min()
+}
+
 /// The first moment to come that no calendar excludes and no action passes over.
 pub fn next_run(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Option<Timestamp> {
     const FAR: usize = 10_000;
@@ -300,7 +348,8 @@ pub fn next_run(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) ->
     let waits = facts
         .runs
         .iter()
-        .filter(|run| run.trigger.is_of_schedule() && run.state == RunState::PreRun);
+        .filter(|run| run.trigger.is_of_schedule() && run.state == RunState::PreRun)
+        .filter(|run| !facts.job.skips(run));
     if let Some(first) = waits.map(|run| run.scheduled_at).find(|at| *at >= now) {
         return Some(first);
     }

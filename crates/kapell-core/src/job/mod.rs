@@ -10,6 +10,7 @@ pub mod environment;
 pub mod explain;
 pub mod faults;
 pub mod figure;
+mod holders;
 pub mod length;
 pub(crate) mod lift;
 pub mod params;

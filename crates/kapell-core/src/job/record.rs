@@ -45,6 +45,9 @@ pub struct Job {
     /// So many moments are passed over, by `skipNextInstance`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skip_next: u32,
+    /// Moments of runs that were made already and are passed over, by the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skips: Vec<Timestamp>,
     /// Actions that were counted here: one that is taken again after a crash is not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<ActionId>,
@@ -117,6 +120,22 @@ impl Job {
         let skipped = skipped.fold(0_u32, |sum, passed| sum.saturating_add(passed.count));
         self.skip_next = self.skip_next.saturating_sub(skipped);
         self.pass(passed);
+    }
+
+    /// Whether a run that was made is passed over.
+    pub fn skips(&self, run: &Run) -> bool {
+        run.trigger.is_of_schedule() && self.skips.contains(&run.scheduled_at)
+    }
+
+    /// A run has ended. If it was to be passed over and had begun all the same, the next one is instead.
+    pub(super) fn skipped(&mut self, run: &Run) -> bool {
+        if !self.skips(run) {
+            return false;
+        }
+        self.skips.retain(|at| *at != run.scheduled_at);
+        let has_begun = !run.skipped && run.started_at.is_some();
+        self.skip_next = self.skip_next.saturating_add(u32::from(has_begun));
+        true
     }
 
     /// Whether an action has not been counted yet; from now on it has.

@@ -1,6 +1,7 @@
 //! What the board can be asked to do about jobs and runs. Each request is about one job, and so about one shard.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::definition::JobDefinition;
 use super::figure::Figure;
@@ -53,7 +54,7 @@ pub enum JobRequest {
     /// What became of a run. One that has ended stays as it is; an update that was stored before changes nothing.
     Update {
         run_id: RunId,
-        update: Box<RunUpdate>,
+        update: Arc<RunUpdate>,
     },
     /// Somebody wants a run to end: noted, so that whoever leads next knows it.
     Cancel {

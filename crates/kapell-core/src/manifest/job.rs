@@ -5,15 +5,18 @@ mod parts;
 
 use serde_json::{Map, Value as Json, json};
 
+use super::plain::plain;
 use super::shape::{Builder, Keys};
 use crate::job::definition::{CatchUpPolicy, JobDefinition, Overlap};
 use crate::job::faults::{Fault, constraint_faults, schedule_faults};
 use crate::job::length::Length;
 use crate::job::lift::lift;
 use crate::job::validate::{self, LARGEST_MULTIPLIER};
+use crate::kubernetes::{self, KubernetesPayload};
 use crate::source::{Problem, Span};
 use crate::workflow::reader::{Fields, Reader};
 use crate::yaml::{Node, Value};
+pub(crate) use keys::ON_KUBERNETES;
 use keys::{Form, form};
 
 /// A job and where its id stands.
@@ -21,6 +24,19 @@ pub(super) fn read(reader: &mut Reader, node: &Node<'_>) -> Option<(Box<JobDefin
     let mut builder = Builder::new(reader);
     let job = builder.job(node)?;
     Some((Box::new(job), builder.span("job_id", node)))
+}
+
+/// What a step asks of a cluster: what stands below `kubernetes` of a job, and how long it may take to start.
+pub(crate) fn read_kubernetes(
+    reader: &mut Reader,
+    node: &Node<'_>,
+) -> Option<(KubernetesPayload, Option<Length>)> {
+    let mut builder = Builder::new(reader);
+    let mut object = builder.part(node, "config", ON_KUBERNETES, &[], "kubernetes")?;
+    let start_timeout = object.remove("start_timeout");
+    let payload: KubernetesPayload = builder.finish(node, Json::Object(object))?;
+    builder.place(node, kubernetes::faults(&payload));
+    Some((payload, start_timeout.and_then(|it| serde_json::from_value(it).ok())))
 }
 
 impl Builder<'_> {
@@ -51,7 +67,8 @@ impl Builder<'_> {
         let (first, second) = (there.next(), there.next());
         let Some(first) = first else {
             let problem = Problem::error(node.span, "the job does nothing");
-            self.reader.report(problem.help("add one of `command`, `task` and `workflow`"));
+            self.reader
+                .report(problem.help("add one of `command`, `task`, `workflow` and `kubernetes`"));
             return None;
         };
         let Some(second) = second else { return Some(first) };
@@ -105,7 +122,7 @@ impl Builder<'_> {
 
     fn formed(&mut self, node: &Node<'_>, key: &str, path: &str) -> Option<Json> {
         let what = format!("`{key}`");
-        match form(key, path.contains('.')) {
+        match form(key, path) {
             Form::Text => self.reader.text(node, &what).map(Json::from),
             Form::Texts => {
                 Some(self.each(node, path, |this, item, _| {
@@ -145,6 +162,14 @@ impl Builder<'_> {
             Form::Command => self.command(node, path),
             Form::Task => self.task(node, path),
             Form::Workflow => self.workflow(node, path),
+            Form::Kubernetes => {
+                self.part(node, &what, keys::KUBERNETES, &[], path).map(Json::Object)
+            }
+            Form::PodSpec => self.pod_spec(node, path),
+            Form::Free => {
+                self.free(node, path);
+                Some(plain(node))
+            }
             Form::Constraints => self.constraints(node, path),
             Form::Actions => self.actions_by_name(node, path),
             Form::Retry => self.retry(node, path),

@@ -16,6 +16,9 @@ use crate::source::{Problem, Span};
 use crate::workflow::load::not_text;
 use crate::workflow::reader::Reader;
 use crate::yaml::{self, Node, Value};
+#[cfg(test)]
+pub(crate) use job::ON_KUBERNETES;
+pub(crate) use job::read_kubernetes;
 use shape::Builder;
 
 /// One thing that is desired.

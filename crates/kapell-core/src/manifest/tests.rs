@@ -138,7 +138,7 @@ a: b
         "20:9: an action must be a mapping, not a single value (write `key: value` lines; keys are run, download, upload, timeout, try, parallel, serial, codependent, emit_progress)",
         "22:7: kind cannot be `lpr` (write one of lrp, task, job, workflow)",
         "24:1: the job has no `job_id` (add `job_id: …`)",
-        "24:1: the job does nothing (add one of `command`, `task` and `workflow`)",
+        "24:1: the job does nothing (add one of `command`, `task`, `workflow` and `kubernetes`)",
         "26:1: a document must be a mapping, not a list (begin with `kind: lrp`)",
         "28:1: the document does not say what it is (add `kind: job`, `kind: lrp` or `kind: task`)",
     ];

@@ -1,12 +1,13 @@
 //! What a run does before its work: its time, its place, its constraints.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::message::{ActionsDone, Ask, Checked, Timer};
 use super::orchestrator::{Orchestrator, Plan, Waits};
 use super::record::{Noted, SkippedBy};
 use super::state::RunState;
-use super::update::UpdateKind;
+use super::update::{RunUpdate, UpdateKind};
 use crate::constraint::Verdict;
 use crate::schedule::{Moments as _, Occurrence, Schedule};
 use crate::seams::Timestamp;
@@ -41,6 +42,24 @@ impl Orchestrator {
         vec![Ask::Admit]
     }
 
+    /// Whether all that it asks for when its time has come is a place.
+    pub fn is_plainly_due(&self, now: Timestamp) -> bool {
+        self.state == RunState::PreRun
+            && self.waits == Waits::Time
+            && self.plan.revision == self.made_by
+            && !self.plan.checks_before
+            && !self.is_too_late(now)
+    }
+
+    /// Of one that is plainly due and has its place: goes on to where a timer and then the word that it may go lead, in one
+    /// go, for very many are due at once. What is returned is to be stored.
+    pub fn begin_at_once(&mut self, now: Timestamp) -> Arc<RunUpdate> {
+        self.step(RunState::Pending, "its time has come", now);
+        self.step(RunState::ContainerCreating, "no constraints to check", now);
+        self.waits = Waits::Intent;
+        self.told(UpdateKind::Intent, now)
+    }
+
     /// Why its moment is none any more: its job changed after it was made, and before its time came.
     fn withdrawn(&self) -> Option<String> {
         let Plan { definition, revision, .. } = &self.plan;
@@ -67,7 +86,7 @@ impl Orchestrator {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        let deadline = self.plan.definition.starting_deadline?;
+        let deadline = self.plan.definition.starting_deadline.filter(|_| !self.unhurried)?;
         Some(self.moment().after(deadline.get()))
     }
 
@@ -98,6 +117,22 @@ impl Orchestrator {
 
     pub(super) fn turned_away(&mut self, why: &str, now: Timestamp) -> Option<Vec<Ask>> {
         (self.waits == Waits::Admission).then(|| self.skip(SkippedBy::Overlap, why, now))
+    }
+
+    /// One that waits for its time or its place has not begun.
+    pub(super) fn passed_over(
+        &mut self,
+        by: SkippedBy,
+        why: &str,
+        now: Timestamp,
+    ) -> Option<Vec<Ask>> {
+        if self.state == RunState::PreRun {
+            self.note_revision(now);
+            self.step(RunState::Pending, "it is not to begin", now);
+        } else if self.waits != Waits::Admission {
+            return None;
+        }
+        Some(self.skip(by, why, now))
     }
 
     pub(super) fn admitted(&mut self, now: Timestamp) -> Option<Vec<Ask>> {

@@ -1,5 +1,7 @@
 //! How a run ends, and what others want of it; what is stored on the way.
 
+use std::sync::Arc;
+
 use super::message::{Ask, WorkEnd};
 use super::orchestrator::{After, Orchestrator, Waits};
 use super::progress::Whole;
@@ -134,14 +136,29 @@ impl Orchestrator {
         })
     }
 
+    /// Without its intent on disk nothing is launched: whoever leads next would not know of it.
+    pub(super) fn intent_refused(&mut self, why: &str, now: Timestamp) -> Option<Vec<Ask>> {
+        let why = format!("that it begins could not be stored: {why}");
+        (self.waits == Waits::Intent).then(|| self.end(RunState::Failed, &why, now))
+    }
+
     pub(super) fn store(&mut self, kind: UpdateKind, now: Timestamp) -> Ask {
+        Ask::Store(self.told(kind, now))
+    }
+
+    /// All that is to be stored of it.
+    pub(super) fn told(&mut self, kind: UpdateKind, now: Timestamp) -> Arc<RunUpdate> {
         let (state, previous_state, attempt) = (self.state, self.previous, self.attempt);
         let (revision, heartbeats) = (self.plan.revision, self.heartbeats);
-        let max_retries = self.plan.definition.retry.as_ref().map_or(0, |retry| retry.max_retries);
+        let created_at = self.created_at;
+        let metrics = state.is_final().then(|| {
+            let retry = self.plan.definition.retry.as_ref();
+            let max_retries = retry.map_or(0, |retry| retry.max_retries);
+            let whole = Whole { created_at, attempt, max_retries, heartbeats, state };
+            Box::new(self.progress_mut().figures(&whole))
+        });
         let progress = self.progress_mut();
-        let whole = Whole { attempt, max_retries, heartbeats, state };
-        let metrics = state.is_final().then(|| Box::new(progress.figures(&whole)));
-        Ask::Store(Box::new(RunUpdate {
+        Arc::new(RunUpdate {
             kind,
             attempt,
             place: String::new(),
@@ -158,6 +175,6 @@ impl Orchestrator {
             skipped: progress.skipped,
             timeline: std::mem::take(&mut progress.unsaid),
             metrics,
-        }))
+        })
     }
 }

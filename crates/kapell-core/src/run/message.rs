@@ -1,6 +1,8 @@
 //! What is told to a run under way, and what it asks for.
 
-use super::record::{Noted, StopKind};
+use std::sync::Arc;
+
+use super::record::{Noted, SkippedBy, StopKind};
 use super::update::{RunUpdate, UpdateKind};
 use crate::constraint::Verdict;
 use crate::seams::Timestamp;
@@ -20,6 +22,11 @@ pub enum Happened {
     TurnedAway {
         why: String,
     },
+    /// It is not to begin at all, whenever its time comes or came.
+    PassedOver {
+        by: SkippedBy,
+        why: String,
+    },
     /// All constraints were looked at, and nothing was done about it yet.
     Checked {
         attempt: u32,
@@ -34,6 +41,11 @@ pub enum Happened {
     Stored {
         kind: UpdateKind,
         attempt: u32,
+    },
+    /// The board does not take the intent to launch, now or later.
+    IntentRefused {
+        attempt: u32,
+        why: String,
     },
     /// The backend took the work, or had taken it before.
     Launched {
@@ -51,6 +63,11 @@ pub enum Happened {
     },
     /// It was taken, but never ran and never will.
     Unstartable {
+        attempt: u32,
+        why: String,
+    },
+    /// It was taken, and something keeps it from starting that may pass.
+    Hindered {
         attempt: u32,
         why: String,
     },
@@ -90,13 +107,16 @@ impl Happened {
             Self::Admitted => "an admission",
             Self::Queued { .. } => "a word to wait",
             Self::TurnedAway { .. } => "a refusal of a place",
+            Self::PassedOver { .. } => "a word not to begin",
             Self::Checked { .. } => "a check of its constraints",
             Self::ActionsDone { .. } => "an end of its actions",
             Self::Stored { .. } => "an update on disk",
+            Self::IntentRefused { .. } => "a refusal of its intent",
             Self::Launched { .. } => "a launch",
             Self::LaunchFailed { .. } => "a launch that failed",
             Self::Started { .. } => "a start of its work",
             Self::Unstartable { .. } => "work that cannot start",
+            Self::Hindered { .. } => "work that cannot start yet",
             Self::Ended { .. } => "an end of its work",
             Self::Stopped { .. } => "an end of a stop",
             Self::PostChecked { .. } => "a check after its work",
@@ -200,8 +220,8 @@ pub enum Ask {
     Check { attempt: u32 },
     /// [`Happened::ActionsDone`]
     Act { attempt: u32 },
-    /// [`Happened::Stored`] once it is on disk.
-    Store(Box<RunUpdate>),
+    /// [`Happened::Stored`] once it is on disk; of an intent, `IntentRefused` if it never will be.
+    Store(Arc<RunUpdate>),
     /// [`Happened::Launched`] or `LaunchFailed`; then `Started` and `Ended`, or `Unstartable`.
     Launch { attempt: u32 },
     /// [`Happened::Stopped`] once nothing of the work is left.

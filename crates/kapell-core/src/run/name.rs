@@ -1,5 +1,7 @@
 //! Names made of a run and one of its attempts: the same ones whoever makes them, and however often.
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
 use super::id::RunId;
@@ -24,8 +26,38 @@ pub fn is_of_run(guid: &TaskGuid) -> bool {
 }
 
 /// The id of an update: a UUID of version 5 of run, attempt and kind.
-pub fn update_id(run: &RunId, attempt: u32, kind: UpdateKind) -> u128 {
-    uuid_v5(&format!("update {attempt} {} {run}", kind.name()))
+pub fn update_id(run: &RunId, attempt: u32, kind: UpdateKind) -> UpdateId {
+    UpdateId::new(uuid_v5(&format!("update {attempt} {} {run}", kind.name())))
+}
+
+/// Names one update of one run. As a text it has 32 digits, for not every reader has numbers of that size; bytes, so that
+/// whoever has very many runs need not leave room around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpdateId([u8; 16]);
+
+impl UpdateId {
+    pub const fn new(id: u128) -> Self {
+        Self(id.to_be_bytes())
+    }
+
+    pub const fn get(self) -> u128 {
+        u128::from_be_bytes(self.0)
+    }
+}
+
+impl Serialize for UpdateId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{:032x}", self.get()))
+    }
+}
+
+impl<'de> Deserialize<'de> for UpdateId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let id = u128::from_str_radix(&text, 16);
+        id.map(Self::new)
+            .map_err(|_| D::Error::custom("the id of an update has 32 hexadecimal digits"))
+    }
 }
 
 fn uuid_v5(name: &str) -> u128 {
@@ -46,7 +78,8 @@ mod tests {
             update_id(&run("b:1"), 0, UpdateKind::Intent),
         ];
         for (at, id) in ids.iter().enumerate() {
-            assert_eq!((id >> 76 & 0xf, id >> 62 & 0b11), (5, 0b10), "{id:032x}");
+            let bits = id.get();
+            assert_eq!((bits >> 76 & 0xf, bits >> 62 & 0b11), (5, 0b10), "{bits:032x}");
             assert!(!ids[..at].contains(id));
         }
         assert_eq!(ids[0], update_id(&run("a:1"), 0, UpdateKind::Intent));

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::id::RunId;
 use super::message::{Ask, Counts, Happened, Timer, WorkEnd};
 use super::progress::Progress;
-use super::record::{Entry, Noted, Run};
+use super::record::{Noted, Run, Trigger};
 use super::retry::delay;
 use super::state::{IllegalStep, RunState};
+use super::timeline::Timeline;
 use crate::job::JobDefinition;
 use crate::seams::Timestamp;
 
@@ -22,6 +23,8 @@ pub struct Plan {
     /// It has constraints to be checked before the work, and after it.
     pub checks_before: bool,
     pub checks_after: bool,
+    /// Between a launch and the work that runs, where the job does not say.
+    pub start_timeout_s: u32,
 }
 
 /// What it waits for besides its timer.
@@ -82,6 +85,8 @@ pub struct Orchestrator {
     pub(super) heartbeats: u32,
     pub(super) state: RunState,
     pub(super) previous: RunState,
+    /// Of a backfill, whose runs are due at once and wait for their turn however long that takes.
+    pub(super) unhurried: bool,
 }
 
 impl Orchestrator {
@@ -100,6 +105,7 @@ impl Orchestrator {
             waits: Waits::Time,
             progress: None,
             created_at: run.created_at,
+            unhurried: matches!(run.trigger, Trigger::Backfill { .. }),
         };
         let mut asks = Vec::new();
         match run.state {
@@ -185,8 +191,9 @@ impl Orchestrator {
     }
 
     /// What was noted of it and is not stored yet.
-    pub fn noted(&self) -> &[Entry] {
-        self.progress.as_ref().map_or(&[], |progress| progress.unsaid.as_slice())
+    pub fn noted(&self) -> &Timeline {
+        static NOTHING: Timeline = Timeline::new();
+        self.progress.as_ref().map_or(&NOTHING, |progress| &progress.unsaid)
     }
 
     pub const fn heartbeats(&self) -> u32 {
@@ -246,7 +253,11 @@ impl Orchestrator {
             Happened::Admitted => self.admitted(now),
             Happened::Queued { why } => self.queued(why, now),
             Happened::TurnedAway { why } => self.turned_away(&why, now),
+            Happened::PassedOver { by, why } => self.passed_over(by, &why, now),
             Happened::Stored { kind, attempt } => self.stored(kind, attempt, now),
+            Happened::IntentRefused { attempt, why } => {
+                self.of(attempt).and_then(|this| this.intent_refused(&why, now))
+            }
             Happened::Checked { attempt, checked } => {
                 self.of(attempt).and_then(|this| this.checked(checked, now))
             }
@@ -259,6 +270,9 @@ impl Orchestrator {
             }
             Happened::Unstartable { attempt, why } => {
                 self.of(attempt).and_then(|this| this.unstartable(why))
+            }
+            Happened::Hindered { attempt, why } => {
+                self.of(attempt).and_then(|this| this.hindered(why))
             }
             Happened::Started { attempt, at } => {
                 self.of(attempt).and_then(|this| this.started(at, now))

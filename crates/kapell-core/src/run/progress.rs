@@ -4,13 +4,14 @@ use super::message::Counts;
 use super::metrics::RunMetrics;
 use super::record::{Entry, Noted, Run, TIMELINE_KEPT};
 use super::state::RunState;
+use super::timeline::Timeline;
 use crate::seams::Timestamp;
 
 /// Figures and times of a run under way.
 #[derive(Debug, Clone)]
 pub(super) struct Progress {
-    pub(super) metrics: RunMetrics,
-    created_at: Timestamp,
+    times: Times,
+    counts: Counts,
     /// The figure that time goes to, and up to when it has gone there. It never goes back, whatever the clock does:
     /// so the figures add up to the whole.
     phase: Phase,
@@ -22,9 +23,14 @@ pub(super) struct Progress {
     pub(super) exit_code: Option<i32>,
     pub(super) reason: String,
     pub(super) skipped: bool,
+    /// What keeps its work from starting.
+    pub(super) hindrance: Option<Box<str>>,
     /// What the board has not been told yet.
-    pub(super) unsaid: Vec<Entry>,
+    pub(super) unsaid: Timeline,
 }
+
+/// What each phase took, in milliseconds.
+type Times = [u64; 6];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -39,8 +45,8 @@ enum Phase {
 impl Progress {
     pub(super) fn new(created_at: Timestamp) -> Self {
         Self {
-            metrics: RunMetrics::default(),
-            created_at,
+            times: Times::default(),
+            counts: Counts::default(),
             phase: Phase::PreRun,
             counted_to: created_at,
             since: created_at,
@@ -49,7 +55,8 @@ impl Progress {
             exit_code: None,
             reason: String::new(),
             skipped: false,
-            unsaid: Vec::new(),
+            hindrance: None,
+            unsaid: Timeline::new(),
         }
     }
 
@@ -61,13 +68,13 @@ impl Progress {
             match &entry.noted {
                 Noted::State { to, .. } => self.entered(*to, entry.at),
                 Noted::Constraint { met, .. } => {
-                    self.metrics.constraints_checked += 1;
-                    self.metrics.constraints_violated += u32::from(!met);
+                    self.counts.checked += 1;
+                    self.counts.violated += u32::from(!met);
                 }
-                Noted::ConstraintError { .. } => self.metrics.constraints_checked += 1,
+                Noted::ConstraintError { .. } => self.counts.checked += 1,
                 Noted::Action { ok, .. } => {
-                    self.metrics.actions_executed += 1;
-                    self.metrics.actions_failed += u32::from(!ok);
+                    self.counts.executed += 1;
+                    self.counts.failed += u32::from(!ok);
                 }
                 Noted::Revision { .. }
                 | Noted::Waits { .. }
@@ -81,18 +88,16 @@ impl Progress {
 
     /// However much there is to say, the first and the newest of it are kept.
     pub(super) fn note(&mut self, at: Timestamp, attempt: u32, noted: Noted) {
-        if self.unsaid.len() >= TIMELINE_KEPT {
-            self.unsaid.remove(TIMELINE_KEPT / 2);
-        }
         self.unsaid.push(Entry { at, attempt, noted });
+        self.unsaid.keep(TIMELINE_KEPT);
     }
 
     pub(super) const fn count(&mut self, counts: Counts) {
-        let metrics = &mut self.metrics;
-        metrics.constraints_checked = metrics.constraints_checked.saturating_add(counts.checked);
-        metrics.constraints_violated = metrics.constraints_violated.saturating_add(counts.violated);
-        metrics.actions_executed = metrics.actions_executed.saturating_add(counts.executed);
-        metrics.actions_failed = metrics.actions_failed.saturating_add(counts.failed);
+        let own = &mut self.counts;
+        own.checked = own.checked.saturating_add(counts.checked);
+        own.violated = own.violated.saturating_add(counts.violated);
+        own.executed = own.executed.saturating_add(counts.executed);
+        own.failed = own.failed.saturating_add(counts.failed);
     }
 
     /// The state has changed.
@@ -126,30 +131,34 @@ impl Progress {
     fn turn(&mut self, phase: Phase, at: Timestamp) {
         let at = at.max(self.counted_to);
         let took = u64::try_from(at.since(self.counted_to).as_millis()).unwrap_or(u64::MAX);
-        let metrics = &mut self.metrics;
-        let figure = match self.phase {
-            Phase::PreRun => &mut metrics.pre_run_ms,
-            Phase::Checks => &mut metrics.constraint_check_ms,
-            Phase::Creation => &mut metrics.pod_start_latency_ms,
-            Phase::Execution => &mut metrics.execution_ms,
-            Phase::Termination => &mut metrics.termination_ms,
-            Phase::RetryWait => &mut metrics.retry_wait_ms,
-        };
+        let figure = &mut self.times[self.phase as usize];
         *figure = figure.saturating_add(took);
         (self.phase, self.counted_to) = (phase, at);
     }
 
     /// The figures of a run that has just come to its final state.
     pub(super) fn figures(&self, of: &Whole) -> RunMetrics {
-        let total = self.counted_to.since(self.created_at);
+        let total = self.counted_to.since(of.created_at);
+        let [pre_run, checks, creation, execution, termination, retry_wait] = self.times;
+        let Counts { checked, violated, executed, failed } = self.counts;
         RunMetrics {
+            pre_run_ms: pre_run,
+            constraint_check_ms: checks,
+            pod_start_latency_ms: creation,
+            execution_ms: execution,
+            termination_ms: termination,
+            retry_wait_ms: retry_wait,
             total_ms: u64::try_from(total.as_millis()).unwrap_or(u64::MAX),
+            constraints_checked: checked,
+            constraints_violated: violated,
+            actions_executed: executed,
+            actions_failed: failed,
             retry_attempt: of.attempt,
             max_retries: of.max_retries,
+            kubernetes_api_calls: 0,
             pod_exit_code: self.exit_code,
             heartbeats_sent: of.heartbeats,
             success: of.state == RunState::Completed,
-            ..self.metrics
         }
     }
 }
@@ -157,6 +166,7 @@ impl Progress {
 /// What the figures of a run need besides its progress.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Whole {
+    pub(super) created_at: Timestamp,
     pub(super) attempt: u32,
     pub(super) max_retries: u32,
     pub(super) heartbeats: u32,

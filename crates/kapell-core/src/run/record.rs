@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::id::RunId;
 use super::metrics::RunMetrics;
+use super::name::UpdateId;
 use super::state::RunState;
+use super::timeline::Timeline;
 use crate::board::Domain;
 use crate::seams::Timestamp;
 
@@ -29,8 +32,6 @@ pub struct Run {
     pub scheduled_at: Timestamp,
     /// With jitter.
     pub due_at: Timestamp,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub parameters: BTreeMap<String, String>,
     pub state: RunState,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_state: Option<RunState>,
@@ -40,13 +41,30 @@ pub struct Run {
     /// Where the work of this attempt was to be launched, as its backend calls it: nothing before the first intent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
-    /// The addresses of hosts that led it and may have what it wrote, the newest last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub log_hosts: Vec<String>,
     pub created_at: Timestamp,
     /// When the work of this attempt began to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Timeline::is_empty")]
+    pub timeline: Timeline,
+    /// Of the last update that was stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_id: Option<UpdateId>,
+    /// Grows with every change.
+    pub version: u64,
+    /// Reached as if it were its own.
+    #[serde(flatten)]
+    pub rare: Rarely,
+}
+
+/// What a run has that most runs under way have not.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Rare {
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+    /// The addresses of hosts that led it and may have what it wrote, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_hosts: Vec<String>,
     /// When the next attempt is due, while it waits for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
@@ -63,21 +81,79 @@ pub struct Run {
     /// Somebody wants it to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel: Option<StopKind>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub timeline: Vec<Entry>,
     /// Once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Box<RunMetrics>>,
-    /// Of the last update that was stored; written as a text, for not every reader has numbers of that size.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "uuid")]
-    pub update_id: Option<u128>,
-    /// Grows with every change.
-    pub version: u64,
+}
+
+static NOTHING_RARE: Rare = Rare {
+    parameters: BTreeMap::new(),
+    log_hosts: Vec::new(),
+    retry_at: None,
+    completed_at: None,
+    exit_code: None,
+    reason: String::new(),
+    skipped: false,
+    cancel: None,
+    metrics: None,
+};
+
+/// Costs room only if there is something: there are very many runs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "Rare")]
+pub struct Rarely(Option<Box<Rare>>);
+
+impl Serialize for Rarely {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Rare::serialize(self, to)
+    }
+}
+
+impl From<Rare> for Rarely {
+    fn from(rare: Rare) -> Self {
+        Self((rare != NOTHING_RARE).then(|| Box::new(rare)))
+    }
+}
+
+impl Rarely {
+    pub(crate) fn into_rare(self) -> Rare {
+        self.0.map_or_else(Rare::default, |rare| *rare)
+    }
+}
+
+impl PartialEq for Rarely {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Rarely {}
+
+impl Deref for Rarely {
+    type Target = Rare;
+
+    fn deref(&self) -> &Rare {
+        self.0.as_deref().unwrap_or(&NOTHING_RARE)
+    }
+}
+
+impl Deref for Run {
+    type Target = Rare;
+
+    fn deref(&self) -> &Rare {
+        &self.rare
+    }
+}
+
+impl DerefMut for Run {
+    fn deref_mut(&mut self) -> &mut Rare {
+        self.rare.0.get_or_insert_default()
+    }
 }
 
 impl Run {
     /// Whether the fields fit the state.
-    pub const fn is_consistent(&self) -> bool {
+    pub fn is_consistent(&self) -> bool {
         self.state.is_final() == self.completed_at.is_some()
     }
 
@@ -91,26 +167,22 @@ impl Run {
             trigger: Trigger::Schedule,
             scheduled_at: at,
             due_at: at,
-            parameters: BTreeMap::new(),
             state: RunState::Orphaned,
             previous_state: None,
             attempt: 0,
             place: String::new(),
-            log_hosts: Vec::new(),
             created_at: at,
             started_at: None,
-            retry_at: None,
-            completed_at: Some(at),
-            exit_code: None,
-            reason:
-                "its record could not be read and was set aside: what became of it is not known"
-                    .to_owned(),
-            skipped: false,
-            cancel: None,
-            timeline: Vec::new(),
-            metrics: None,
+            timeline: Timeline::new(),
             update_id: None,
             version: 1,
+            rare: Rarely::from(Rare {
+                completed_at: Some(at),
+                reason:
+                    "its record could not be read and was set aside: what became of it is not known"
+                        .to_owned(),
+                ..Rare::default()
+            }),
         }
     }
 }
@@ -141,28 +213,6 @@ impl Trigger {
             | Self::Retry { .. }
             | Self::Action { .. } => false,
         }
-    }
-}
-
-/// 32 digits.
-mod uuid {
-    use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    #[expect(clippy::ref_option, reason = "serde hands out references")]
-    pub(super) fn serialize<S: Serializer>(id: &Option<u128>, to: S) -> Result<S::Ok, S::Error> {
-        match id {
-            Some(id) => to.collect_str(&format_args!("{id:032x}")),
-            None => to.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<u128>, D::Error> {
-        let text = Option::<String>::deserialize(from)?;
-        let id = text.map(|text| u128::from_str_radix(&text, 16)).transpose();
-        id.map_err(|_| D::Error::custom("the id of an update has 32 hexadecimal digits"))
     }
 }
 
@@ -282,6 +332,36 @@ pub enum SkippedBy {
     Overlap,
     /// What was found out about its constraints, or done about it.
     Constraint,
+    /// `catch_up`: nobody led when its time came.
+    CatchUp,
+    /// `skipNextInstance`
+    Action,
+}
+
+impl SkippedBy {
+    /// As which it is written. Fixed for ever.
+    pub(super) const fn number(self) -> u8 {
+        match self {
+            Self::Schedule => 0,
+            Self::Deadline => 1,
+            Self::Overlap => 2,
+            Self::Constraint => 3,
+            Self::CatchUp => 4,
+            Self::Action => 5,
+        }
+    }
+
+    pub(super) fn of_number(number: u8) -> Option<Self> {
+        let all = [
+            Self::Schedule,
+            Self::Deadline,
+            Self::Overlap,
+            Self::Constraint,
+            Self::CatchUp,
+            Self::Action,
+        ];
+        all.into_iter().find(|it| it.number() == number)
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]

@@ -31,23 +31,26 @@ pub struct Doing {
 
 impl Sight {
     pub fn of(it: &Orchestrator) -> Self {
-        let said = it.noted().iter().rev().find_map(|entry| match &entry.noted {
-            Noted::State { why, .. } => Some(why.as_ref()),
-            Noted::Waits { why } | Noted::Cancel { why } => Some(why.as_str()),
-            Noted::Revision { .. }
-            | Noted::Skipped { .. }
-            | Noted::Constraint { .. }
-            | Noted::ConstraintError { .. }
-            | Noted::Action { .. }
-            | Noted::Adopted { .. }
-            | Noted::Ignored { .. } => None,
-        });
+        let mut why = String::new();
+        for entry in it.noted() {
+            match entry.noted {
+                Noted::State { why: said, .. } => why = said.into_owned(),
+                Noted::Waits { why: said } | Noted::Cancel { why: said } => why = said,
+                Noted::Revision { .. }
+                | Noted::Skipped { .. }
+                | Noted::Constraint { .. }
+                | Noted::ConstraintError { .. }
+                | Noted::Action { .. }
+                | Noted::Adopted { .. }
+                | Noted::Ignored { .. } => {}
+            }
+        }
         Self {
             state: it.state(),
             previous_state: it.previous_state(),
             attempt: it.attempt(),
             since: it.since(),
-            why: said.unwrap_or_default().to_owned(),
+            why,
             doing: None,
         }
     }

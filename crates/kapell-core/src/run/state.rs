@@ -56,6 +56,15 @@ impl RunState {
         Self::Orphaned,
     ];
 
+    /// As which it is written: its place in [`Self::ALL`], fixed for ever.
+    pub(super) const fn number(self) -> u8 {
+        self as u8
+    }
+
+    pub(super) fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
     /// Every step a run may take. Nothing else in the workspace says so.
     #[rustfmt::skip]
     pub const fn next(self) -> &'static [Self] {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::metrics::RunMetrics;
-use super::record::Entry;
 use super::state::RunState;
+use super::timeline::Timeline;
 use crate::seams::Timestamp;
 
 /// A change of a run that must not be lost. Its id is made of run, attempt and kind, so that the same one is stored once.
@@ -28,7 +28,7 @@ pub struct RunUpdate {
     pub reason: String,
     pub skipped: bool,
     /// What is new in its timeline.
-    pub timeline: Vec<Entry>,
+    pub timeline: Timeline,
     pub metrics: Option<Box<RunMetrics>>,
 }
 
@@ -47,10 +47,15 @@ pub enum UpdateKind {
 }
 
 impl RunUpdate {
+    /// Which one of its run it is.
+    pub const fn which(&self) -> (UpdateKind, u32) {
+        (self.kind, self.attempt)
+    }
+
     /// Takes in what an earlier update of the same run says that has not been sent: this one says the rest anyway.
     pub fn include(&mut self, earlier: Self) {
         let newer = std::mem::replace(&mut self.timeline, earlier.timeline);
-        self.timeline.extend(newer);
+        self.timeline.append(&newer);
         if self.log_host.is_empty() {
             self.log_host = earlier.log_host;
         }
@@ -58,6 +63,25 @@ impl RunUpdate {
 }
 
 impl UpdateKind {
+    /// The update after which a run stands so; none if no update leads there.
+    pub const fn that_leads_to(state: RunState) -> Option<Self> {
+        match state {
+            RunState::ContainerCreating => Some(Self::Intent),
+            RunState::Running => Some(Self::Started),
+            RunState::Retrying => Some(Self::Retry),
+            RunState::Completed | RunState::Failed | RunState::Cancelled | RunState::Orphaned => {
+                Some(Self::Ended)
+            }
+            RunState::PreRun
+            | RunState::Pending
+            | RunState::ConditionPending
+            | RunState::ConditionRunning
+            | RunState::ActionPending
+            | RunState::ActionRunning
+            | RunState::Terminating => None,
+        }
+    }
+
     pub const ALL: [Self; 4] = [Self::Intent, Self::Started, Self::Retry, Self::Ended];
 
     pub const fn name(self) -> &'static str {

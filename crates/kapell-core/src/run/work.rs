@@ -13,8 +13,8 @@ use crate::constraint::Verdict;
 use crate::job::{Length, RetryOn};
 use crate::seams::Timestamp;
 
-/// Between a launch and the work that runs, where the job does not say.
-const START_TIMEOUT: Length = Length::new(Duration::from_secs(300));
+/// Between a launch and the work that runs, where neither the job nor the settings say.
+pub const START_TIMEOUT: Duration = Duration::from_secs(300);
 /// What an attempt fails with whose work nobody can account for.
 pub const HOST_LOST: &str = "host lost";
 
@@ -25,7 +25,8 @@ impl Orchestrator {
     }
 
     fn start_timeout(&self) -> Length {
-        self.plan.definition.start_timeout.unwrap_or(START_TIMEOUT)
+        let usual = || Length::new(Duration::from_secs(self.plan.start_timeout_s.into()));
+        self.plan.definition.start_timeout.unwrap_or_else(usual)
     }
 
     fn start_timer(&self, now: Timestamp) -> Ask {
@@ -71,8 +72,20 @@ impl Orchestrator {
         begins.then(|| self.give_up(After::Unstarted { why }, StopKind::AtOnce))
     }
 
+    /// The last word of it is what it fails with, should it not start in time.
+    pub(super) fn hindered(&mut self, why: String) -> Option<Vec<Ask>> {
+        let begins = matches!(self.waits, Waits::Launch | Waits::Start | Waits::Evidence);
+        begins.then(|| {
+            self.progress_mut().hindrance = Some(why.into());
+            Vec::new()
+        })
+    }
+
     pub(super) fn unstarted(&mut self) -> Vec<Ask> {
-        let why = format!("it did not start within {} (start_timeout)", self.start_timeout());
+        let mut why = format!("it did not start within {} (start_timeout)", self.start_timeout());
+        if let Some(hindrance) = self.progress_mut().hindrance.take() {
+            why.push_str(&format!(": {hindrance}"));
+        }
         self.give_up(After::Unstarted { why }, StopKind::AtOnce)
     }
 
@@ -207,6 +220,7 @@ impl Orchestrator {
         let progress = self.progress_mut();
         progress.retry_at = Some(at);
         progress.started_at = None;
+        progress.hindrance = None;
         why.clone_into(&mut progress.reason);
         let store = self.store(UpdateKind::Retry, now);
         self.progress_mut().exit_code = None;
@@ -239,14 +253,30 @@ impl Orchestrator {
             Evidence::Absent if ran => self.lost("its work is gone", now),
             Evidence::Absent => self.launch(now),
             Evidence::Unknown { why } => self.lost(&why, now),
-            Evidence::Launched if ran => vec![self.run_timer(self.started_at().unwrap_or(now))],
+            // By a clock that was set meanwhile it may not have begun yet.
+            Evidence::Launched if ran => {
+                vec![self.run_timer(self.started_at().unwrap_or(now).min(now))]
+            }
             Evidence::Launched => vec![self.start_timer(now)],
             Evidence::Running { since } if ran => {
-                vec![self.run_timer(self.started_at().unwrap_or(since))]
+                vec![self.run_timer(self.started_at().unwrap_or(since).min(now))]
             }
             Evidence::Running { since } => self.runs(since, now),
-            Evidence::Ended(work) => return self.ended(work, now),
+            Evidence::Ended(work) => return self.ended(self.timed(work, now), now),
         })
+    }
+
+    /// Work that ended when nobody led may have run longer than it was allowed to: nobody was there to stop it.
+    fn timed(&self, mut work: WorkEnd, now: Timestamp) -> WorkEnd {
+        let most = self.plan.definition.max_allowed_run_time;
+        let took = self.started_at().or(work.began).map(|began| work.at.min(now).since(began));
+        if let Some((most, took)) = most.zip(took)
+            && took > most.get()
+            && work.failure.is_none()
+        {
+            work.failure = Some(format!("it ran longer than {most} (maxAllowedRunTime)"));
+        }
+        work
     }
 
     /// News that did not come are made up for; what is as expected is no news.

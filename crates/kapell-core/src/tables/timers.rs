@@ -133,7 +133,7 @@ const OF_CELLS: [Timer; 11] = [
 ];
 
 /// Of the scheduler.
-const OF_RUNS: [Timer; 4] = [
+const OF_RUNS: [Timer; 5] = [
     timer("run_ahead", crate::job::due::AHEAD, "So long before its time a run is made."),
     timer(
         "run_heartbeat",
@@ -144,6 +144,11 @@ const OF_RUNS: [Timer; 4] = [
         "run_safety_pass",
         Duration::from_secs(60),
         "How often backends are asked about runs of which no news came; old runs are forgotten after ten times as long.",
+    ),
+    timer(
+        "run_start_timeout",
+        crate::run::START_TIMEOUT,
+        "Between a launch and the work that runs, where the job does not say.",
     ),
     timer("run_stats_flush", Duration::from_secs(30), "How often figures of jobs are made."),
 ];
@@ -199,7 +204,7 @@ const OF_A_CELL: [(&str, &str, &str); 8] = [
     ),
 ];
 
-const OF_A_RUN: [(&str, &str, &str); 9] = [
+const OF_A_RUN: [(&str, &str, &str); 10] = [
     ("run_missed_beats", "3", "After so many signs of life that did not come a run is orphaned."),
     ("run_checks_at_once", "256", "Runs whose constraints are being checked at once."),
     ("run_actions_at_once", "1024", "Runs for which actions are being taken at once."),
@@ -216,6 +221,11 @@ const OF_A_RUN: [(&str, &str, &str); 9] = [
         "run_logs_mib",
         "10240",
         "What logs of runs may take on a host. Above that the oldest of ended runs go.",
+    ),
+    (
+        "kubernetes_clusters",
+        "none",
+        "A file that names the Kubernetes clusters on which runs may be, and how each is reached; with `none`, there are none.",
     ),
 ];
 

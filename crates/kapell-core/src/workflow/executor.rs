@@ -1,8 +1,12 @@
-//! Where a step runs: `executor: local`, `executor: cell`, or the latter with what it asks for.
+//! Where a step runs: `executor: local`, `executor: cell`, or a type with what it asks for.
 
 use super::reader::{Fields, Reader};
-use super::{Executor, OnCell, Options};
+use super::{Executor, OnCell, OnKubernetes, Options};
 use crate::board::{Domain, validate};
+use crate::job::Length;
+use crate::kubernetes::TWO_COMMANDS;
+use crate::manifest::read_kubernetes;
+use crate::run::START_TIMEOUT;
 use crate::source::Problem;
 use crate::yaml::{Node, Value};
 
@@ -14,28 +18,35 @@ pub(super) const CONFIG_KEYS: &[&str] =
 enum Type {
     Local,
     Cell,
+    Kubernetes,
 }
 
-const TYPES: [(&str, Type); 2] = [("local", Type::Local), ("cell", Type::Cell)];
+const TYPES: [(&str, Type); 3] =
+    [("local", Type::Local), ("cell", Type::Cell), ("kubernetes", Type::Kubernetes)];
 
 pub(super) fn read(reader: &mut Reader, node: &Node<'_>) -> Option<Executor> {
     if node.scalar().is_some() {
         return Some(match reader.choice(node, "executor", &TYPES)? {
             Type::Local => Executor::Local,
             Type::Cell => Executor::Cell(OnCell::default()),
+            Type::Kubernetes => {
+                without_image(reader, node);
+                return None;
+            }
         });
     }
     let fields = reader.fields(node, "executor", EXECUTOR_KEYS)?;
     let Some(named) = fields.get("type") else {
         let problem = Problem::error(node.span, "executor has no `type`");
-        reader.report(problem.help("write `executor: local` or `executor: cell`"));
+        reader.report(problem.help("write `executor: local`, `executor: cell` or `executor: {type: kubernetes, config: {image: …}}`"));
         return None;
     };
     match reader.choice(named, "executor", &TYPES)? {
         Type::Local => {
             if let Some(span) = fields.key_span("config") {
                 let problem = Problem::error(span, "`config` of an executor that is `local`");
-                reader.report(problem.help("remove it, or write `type: cell`"));
+                reader
+                    .report(problem.help("remove it, or write `type: cell` or `type: kubernetes`"));
             }
             Some(Executor::Local)
         }
@@ -45,7 +56,21 @@ pub(super) fn read(reader: &mut Reader, node: &Node<'_>) -> Option<Executor> {
                 config.map_or_else(OnCell::default, |config| read_config(reader, config)),
             ))
         }
+        Type::Kubernetes => {
+            let Some(config) = fields.get("config") else {
+                without_image(reader, node);
+                return None;
+            };
+            let (payload, start_timeout) = read_kubernetes(reader, config)?;
+            let start_timeout = start_timeout.map_or(START_TIMEOUT, Length::get);
+            Some(Executor::Kubernetes(Box::new(OnKubernetes { payload, start_timeout })))
+        }
     }
+}
+
+fn without_image(reader: &mut Reader, node: &Node<'_>) {
+    let problem = Problem::error(node.span, "a step on Kubernetes has no image");
+    reader.report(problem.help("write `executor: {type: kubernetes, config: {image: …}}`"));
 }
 
 fn read_config(reader: &mut Reader, node: &Node<'_>) -> OnCell {
@@ -88,16 +113,45 @@ fn report_all(reader: &mut Reader, node: &Node<'_>, problems: Vec<String>) {
     }
 }
 
-/// A directory that is relative to where kapell was started is nowhere on a cell.
-pub(super) fn check_dir(reader: &mut Reader, fields: &Fields<'_, '_>, options: &Options) {
-    let (Some(Executor::Cell(_)), Some(node)) = (&options.executor, fields.get("dir")) else {
-        return;
-    };
+/// What means nothing where the step runs.
+pub(super) fn check(reader: &mut Reader, fields: &Fields<'_, '_>, options: &Options) {
+    match &options.executor {
+        Some(Executor::Cell(_)) => check_dir(reader, fields, "a cell", "on the cell"),
+        Some(Executor::Kubernetes(wanted)) => {
+            check_dir(reader, fields, "Kubernetes", "in the container");
+            check_streams(reader, fields, options);
+            let command = ["command", "script"].into_iter().find_map(|key| fields.key_span(key));
+            if let Some(span) = command.filter(|_| wanted.payload.has_command()) {
+                reader.report(Problem::error(span, TWO_COMMANDS).help("keep one of the two"));
+            }
+        }
+        Some(Executor::Local) | None => {}
+    }
+}
+
+/// A directory that is relative to where kapell was started is nowhere else.
+fn check_dir(reader: &mut Reader, fields: &Fields<'_, '_>, place: &str, there: &str) {
+    let Some(node) = fields.get("dir") else { return };
     let Value::Scalar(dir) = &node.value else { return };
     if !dir.text.starts_with(['/', '$']) && !dir.text.trim().is_empty() {
-        let problem = Problem::error(node.span, "`dir` of a step on a cell is relative");
-        reader.report(problem.help(
-            "write the whole path as it is on the cell, or leave it out: a task has a directory of its own",
-        ));
+        let problem = Problem::error(node.span, format!("`dir` of a step on {place} is relative"));
+        reader.report(problem.help(format!(
+            "write the whole path as it is {there}, or leave it out: it has a directory of its own"
+        )));
+    }
+}
+
+/// A cluster does not tell the two streams of a container apart.
+fn check_streams(reader: &mut Reader, fields: &Fields<'_, '_>, options: &Options) {
+    let console = options.console;
+    for (key, is_wrong) in [
+        ("output", options.output.stderr.is_some()),
+        ("console", console.stderr && !console.stdout),
+    ] {
+        if let Some(node) = fields.get(key).filter(|_| is_wrong) {
+            let what =
+                format!("`{key}`: a cluster keeps all that a container writes as one stream");
+            reader.report(Problem::error(node.span, what).help("write `stdout`: it has both"));
+        }
     }
 }

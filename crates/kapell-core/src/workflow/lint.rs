@@ -27,7 +27,7 @@ pub(super) fn find(workflow: &Workflow, spans: &[Span]) -> Vec<Problem> {
 /// Every text of a step in which references are looked for.
 pub(super) fn texts(step: &Step) -> impl Iterator<Item = &str> {
     let (main, args): (Option<&str>, &[Box<str>]) = match &step.work {
-        Work::Join => (None, &[]),
+        Work::Join | Work::Pod => (None, &[]),
         Work::Shell(text) | Work::Script(text) => (Some(text), &[]),
         Work::Exec { program, args } => (Some(program), args),
     };
@@ -38,6 +38,12 @@ pub(super) fn texts(step: &Step) -> impl Iterator<Item = &str> {
         .chain(conditions.map(|condition| condition.predicate.as_str()))
         .chain(options.dir.as_deref())
         .chain(options.env.iter().map(|(_, value)| value.as_str()))
+        .chain(images(step))
+}
+
+/// The images of a step that runs on a cluster.
+fn images(step: &Step) -> impl Iterator<Item = &str> {
+    step.options.on_kubernetes().into_iter().flat_map(|it| it.payload.images())
 }
 
 /// Where a look into an output stands, which decides what becomes of it if there is no such output.
@@ -72,7 +78,7 @@ fn looks(step: &Step) -> Vec<(Look<'_>, Place)> {
     }
     let mut arguments: Vec<&str> = Vec::new();
     match &step.work {
-        Work::Join => {}
+        Work::Join | Work::Pod => {}
         Work::Shell(text) => in_shell(place_in([shell]), text),
         Work::Script(text) => {
             let line = text.lines().next().and_then(|line| line.strip_prefix("#!"));
@@ -88,7 +94,10 @@ fn looks(step: &Step) -> Vec<(Look<'_>, Place)> {
         }
     }
     let values = options.env.iter().map(|(_, value)| value.as_str());
-    let others = values.chain(options.dir.as_deref()).map(|text| (text, Place::Elsewhere));
+    let others = values
+        .chain(options.dir.as_deref())
+        .chain(images(step))
+        .map(|text| (text, Place::Elsewhere));
     for (text, place) in arguments.into_iter().map(|arg| (arg, Place::Argument)).chain(others) {
         found.extend(expand::looks_in_text(text).into_iter().map(|look| (look, place)));
     }

@@ -23,7 +23,9 @@ pub use draw::{Branch, dot, mermaid, outline, tree};
 pub use duration::{parse_duration, show_duration};
 pub use graph::{Edge, Graph};
 pub use load::{Loaded, MAX_FILE_BYTES, load};
-pub use options::{Condition, Console, Executor, OnCell, Options, Output, Requires, Retry};
+pub use options::{
+    Condition, Console, Executor, OnCell, OnKubernetes, Options, Output, Requires, Retry,
+};
 pub use params::{Bound, Params, Unbound};
 pub use schema::schema;
 
@@ -102,6 +104,8 @@ pub enum Work {
     Exec { program: Box<str>, args: Box<[Box<str>]> },
     /// A program text, run by the interpreter that its `#!` line names.
     Script(Box<str>),
+    /// What its pod says itself, or the image of it.
+    Pod,
 }
 
 /// What a dependency waits for.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::board::Domain;
+use crate::kubernetes::KubernetesPayload;
 
 /// Everything about a step that has a default.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -33,8 +34,16 @@ impl Options {
     pub fn on_cell(&self, all: bool) -> Option<OnCell> {
         match &self.executor {
             Some(Executor::Cell(wanted)) => Some(wanted.clone()),
-            Some(Executor::Local) => None,
+            Some(Executor::Local | Executor::Kubernetes(_)) => None,
             None => all.then(OnCell::default),
+        }
+    }
+
+    /// What a step asks of its cluster, if that is where it runs.
+    pub fn on_kubernetes(&self) -> Option<&OnKubernetes> {
+        match &self.executor {
+            Some(Executor::Kubernetes(wanted)) => Some(wanted),
+            Some(Executor::Local | Executor::Cell(_)) | None => None,
         }
     }
 }
@@ -44,6 +53,15 @@ impl Options {
 pub enum Executor {
     Local,
     Cell(OnCell),
+    Kubernetes(Box<OnKubernetes>),
+}
+
+/// What a step asks of the Kubernetes cluster that it runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnKubernetes {
+    pub payload: KubernetesPayload,
+    /// How long it may take until its containers run.
+    pub start_timeout: Duration,
 }
 
 /// What a step asks of the cell that it runs on.

@@ -95,14 +95,20 @@ pub(super) fn read_step(
     name: &str,
     defaults: &Arc<Options>,
 ) -> Step {
-    let work = read_work(reader, fields);
+    let mut work = read_work(reader, fields);
     let bare = |key| matches!(key, "name" | "command" | "args" | "script" | "depends" | "after");
     let options = if fields.keys().all(bare) {
+        executor::check(reader, fields, defaults);
         Arc::clone(defaults)
     } else {
         let mut options = Options::clone(defaults);
         read_options(reader, fields, &mut options);
-        executor::check_dir(reader, fields, &options);
+        executor::check(reader, fields, &options);
+        // Where it runs may be everybody's; that it runs there though it does nothing is its own.
+        let is_pod = options.on_kubernetes().is_some() && fields.get("executor").is_some();
+        if work == Work::Join && is_pod {
+            work = Work::Pod;
+        }
         Arc::new(options)
     };
     Step { name: name.into(), work, options }

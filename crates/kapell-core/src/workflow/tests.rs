@@ -3,6 +3,7 @@
 mod after;
 mod bad;
 mod forms;
+mod kubernetes;
 mod looks;
 mod many;
 mod robust;

@@ -1,6 +1,7 @@
 //! Requests that are committed together.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use kapell_core::board::{Crash, Effect, Record, RecordKey};
 use kapell_store::model::{Key, Limits, Op};
@@ -57,11 +58,12 @@ impl Values {
     }
 
     fn add(&mut self, key: RecordKey, to: Option<Record>) {
-        if let Some(former) = self.last.get_mut(&key) {
-            let former = std::mem::replace(former, to);
-            self.passing.entry(key).or_default().push_back(former);
-        } else {
-            self.last.insert(key, to);
+        match self.last.entry(key) {
+            Entry::Vacant(free) => drop(free.insert(to)),
+            Entry::Occupied(mut there) => {
+                let former = there.insert(to);
+                self.passing.entry(there.key().clone()).or_default().push_back(former);
+            }
         }
     }
 
@@ -106,7 +108,13 @@ impl Group {
     }
 
     /// Adds the changes of a request, all of them or none, and the crash that they tell of.
-    pub(super) fn join(&mut self, own: Own, crash: Option<Box<Crash>>) -> Fit {
+    pub(super) fn join(&mut self, mut own: Own, crash: Option<Box<Crash>>) -> Fit {
+        let only = own.pop_if(|(key, _)| crash.is_none() && !self.values.last.contains_key(key));
+        match only {
+            Some((key, to)) if own.is_empty() => return self.join_one(key, to),
+            Some(last) => own.push(last),
+            None => {}
+        }
         let ops: Vec<Op> = own.iter().map(|(key, to)| op(key, to.as_ref())).collect();
         if let Some(why) = self.refusal(&ops) {
             return Fit::Never(why);
@@ -132,6 +140,23 @@ impl Group {
             self.values.add(key, to);
         }
         self.news.extend(crash.map(News::Crashed));
+        Fit::Fits
+    }
+
+    /// The same for one change of a key that nothing here has changed yet: most requests are like that.
+    fn join_one(&mut self, key: RecordKey, to: Option<Record>) -> Fit {
+        let op = op(&key, to.as_ref());
+        if let Some(why) = self.refusal(std::slice::from_ref(&op)) {
+            return Fit::Never(why);
+        }
+        let bytes = self.bytes + op.bytes();
+        if self.ops.len() == self.limits.commit_ops || bytes > self.limits.commit_bytes {
+            return Fit::Later;
+        }
+        self.bytes = bytes;
+        self.news.push(News::Changed { key: key.clone(), bytes: op.bytes() });
+        self.ops.push(op);
+        self.values.add(key, to);
         Fit::Fits
     }
 
@@ -181,9 +206,8 @@ impl Group {
     /// Answers those from outside before it is known what became of the group.
     pub(super) fn answer_outside(&mut self, with: &Declined) {
         for decided in self.decided.iter_mut().filter(|decided| !decided.asked.inside) {
-            if let Some(answer) = decided.asked.answer.take() {
-                // Whoever asked may have gone.
-                drop(answer.send(Err(with.clone())));
+            if let Some(asker) = decided.asked.answer.take() {
+                asker.tell(Err(with.clone()));
             }
         }
     }

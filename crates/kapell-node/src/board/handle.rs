@@ -19,7 +19,7 @@ use super::alarm::Alarm;
 use super::callback;
 use super::circles;
 use super::hub::{EventId, Hub, Subscription};
-use super::lanes::{Answer, Asked, Door};
+use super::lanes::{Answer, Asked, Asker, Door, Tagged};
 use super::meters::Meters;
 use super::newsstand::Newsstand;
 use super::orders::Order;
@@ -129,17 +129,30 @@ impl Board {
     }
 
     pub(super) async fn ask_at_once(&self, request: Request) -> Result<Reply, Declined> {
+        let (answer, answered) = oneshot::channel();
+        self.hand_in(request, Asker::One(answer))?;
+        answered.await.unwrap_or(Err(Declined::NotLeading))
+    }
+
+    /// Asks without waiting: the answer comes over `to` with the same number, unless the request is declined at once.
+    pub(crate) fn ask_tagged(
+        &self,
+        (tag, request): (u64, Request),
+        to: &mpsc::UnboundedSender<Tagged>,
+    ) -> Result<(), Declined> {
+        self.hand_in(request, Asker::Many(tag, to.clone()))
+    }
+
+    fn hand_in(&self, request: Request, by: Asker) -> Result<(), Declined> {
         if let Some(ReadOnly { why, .. }) = self.read_only() {
             return Err(Declined::ReadOnly(why));
         }
         let door = self.door(&request);
-        let (answer, answered) = oneshot::channel();
-        let asked = door.ask(Asked { request, answer: Some(answer), inside: false });
-        asked.inspect_err(|declined| {
+        let taken = door.ask(Asked { request, answer: Some(by), inside: false });
+        taken.inspect_err(|declined| {
             let busy = *declined == Declined::Busy;
             Meters::add(&self.shared.meters.busy, usize::from(busy));
-        })?;
-        answered.await.unwrap_or(Err(Declined::NotLeading))
+        })
     }
 
     /// Why the store takes no writes, while that is so.
@@ -319,7 +332,7 @@ impl Board {
         let (answer, answered) = oneshot::channel();
         let door = self.door(&request);
         // The sender is dropped then, which is an answer too.
-        drop(door.ask_inside(Asked { request, answer: Some(answer), inside: true }));
+        drop(door.ask_inside(Asked { request, answer: Some(Asker::One(answer)), inside: true }));
         answered
     }
 

@@ -11,22 +11,45 @@ use super::handle::Declined;
 /// How many requests from outside may wait for one shard.
 pub const WAITING: usize = 1024;
 
-pub(super) type Answer = Result<Reply, Declined>;
+pub(crate) type Answer = Result<Reply, Declined>;
+
+/// What became of a request, for who asks for many things, gives each a number, and waits for none of them alone.
+#[derive(Debug)]
+pub(crate) struct Tagged {
+    pub(crate) tag: u64,
+    pub(crate) answer: Answer,
+}
+
+/// Where an answer goes.
+#[derive(Debug)]
+pub(super) enum Asker {
+    One(oneshot::Sender<Answer>),
+    Many(u64, mpsc::UnboundedSender<Tagged>),
+}
+
+impl Asker {
+    pub(super) fn tell(self, answer: Answer) {
+        // Whoever asked may have gone.
+        match self {
+            Self::One(to) => drop(to.send(answer)),
+            Self::Many(tag, to) => drop(to.send(Tagged { tag, answer })),
+        }
+    }
+}
 
 /// A request, and who waits for its answer.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) request: Request,
-    pub(super) answer: Option<oneshot::Sender<Answer>>,
+    pub(super) answer: Option<Asker>,
     /// The board asked itself.
     pub(super) inside: bool,
 }
 
 impl Asked {
     pub(super) fn answer(self, with: Answer) {
-        if let Some(answer) = self.answer {
-            // Whoever asked may have gone.
-            drop(answer.send(with));
+        if let Some(asker) = self.answer {
+            asker.tell(with);
         }
     }
 }

@@ -88,11 +88,11 @@ async fn read(tenure: &Tenure, shard: Shard, now: Timestamp) -> Result<Found, Er
     let mut after: Option<Key> = None;
     loop {
         let page = page(tenure, shard, after.as_ref()).await?;
-        after = page.items.last().map(|item| item.key.clone());
+        after = page.next;
         for item in page.items {
             found.take(shard, item, now, &mut names);
         }
-        if found.newer.is_some() || !page.more || after.is_none() {
+        if found.newer.is_some() || after.is_none() {
             return Ok(found);
         }
     }

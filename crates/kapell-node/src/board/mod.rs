@@ -41,6 +41,7 @@ pub use callback::{CallbackOutcome, Callbacks};
 pub use figures::Figure;
 pub use handle::{Board, Declined};
 pub use hub::{EventId, KEPT, Next, Subscription};
+pub(crate) use lanes::Tagged;
 pub use lanes::WAITING;
 pub(crate) use meters::Meters;
 pub use reports::decide_reports;

@@ -4,10 +4,10 @@
 //! look up one at a time, so that nobody holds up the scheduler for long.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kapell_core::board::{Change, Event};
-use kapell_core::run::{Doing, Run, RunId, RunState, Sight};
+use kapell_core::run::{Doing, Run, RunId, RunState, Sight, Timeline};
 use kapell_core::seams::Timestamp;
 use rustc_hash::{FxHashMap, FxHasher};
 
@@ -138,7 +138,7 @@ impl Board {
     fn tell_of_run(&self, run_id: &RunId, before: Option<&Sight>, after: &Sight) {
         let stored = self.look(run_id.job(), |records| {
             let run = records.runs.get(run_id)?;
-            Some(Run { timeline: Vec::new(), ..(**run).clone() })
+            Some(Run { timeline: Timeline::new(), ..(**run).clone() })
         });
         let Some(mut was) = stored else { return };
         let mut is = was.clone();
@@ -149,7 +149,7 @@ impl Board {
             before.put_over(&mut was);
         }
         let weight = WEIGHT + was.reason.len() + is.reason.len();
-        let change = Change { before: Some(Box::new(was)), after: Some(Box::new(is)) };
+        let change = Change { before: Some(Arc::new(was)), after: Some(Arc::new(is)) };
         self.publish(Event::Run(change), weight);
     }
 }

@@ -99,8 +99,12 @@ impl Logs {
         for key in indices.chain(directories(&self.dir().join("task"))) {
             let left = prune(&key, there, settings.logs_per_key);
             let in_use = left.iter().any(|each| is_there(each, there));
+            // One that is empty goes only if it still is by then: somebody may be about to write there.
+            if left.is_empty() && fs::remove_dir(&key).is_ok() {
+                continue;
+            }
             if !in_use {
-                idle.push((left.last().map_or(i64::MIN, |newest| newest.since), key));
+                idle.push((left.last().map_or_else(|| modified(&key), |newest| newest.since), key));
             }
         }
         idle.sort();
@@ -188,6 +192,13 @@ fn directories(of: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(of) else { return Vec::new() };
     let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
     entries.filter_map(Result::ok).filter(is_dir).map(|entry| entry.path()).collect()
+}
+
+/// When something was last made or removed in a directory, in milliseconds.
+fn modified(dir: &Path) -> i64 {
+    let modified = dir.metadata().and_then(|about| about.modified()).ok();
+    let since = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(i64::MAX)
 }
 
 fn remove(dir: &Path) {

@@ -40,6 +40,11 @@ pub trait Action: fmt::Debug + Send + Sync {
     fn limit(&self) -> Option<Duration> {
         Some(LIMIT)
     }
+
+    /// Whether it does nothing but wait for most of its time.
+    fn waits(&self) -> bool {
+        false
+    }
 }
 
 /// The action that a configuration describes.
@@ -101,6 +106,10 @@ impl Action for Delay {
 
     fn limit(&self) -> Option<Duration> {
         None
+    }
+
+    fn waits(&self) -> bool {
+        true
     }
 }
 
@@ -313,6 +322,10 @@ impl Action for Tell {
 
     fn limit(&self) -> Option<Duration> {
         Some(LIMIT + self.notify.wait.unwrap_or_default())
+    }
+
+    fn waits(&self) -> bool {
+        self.notify.wait.is_some()
     }
 }
 

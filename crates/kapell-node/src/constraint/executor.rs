@@ -64,7 +64,12 @@ impl ActionExecutor for Executor {
             };
             let (spec, outcome) = &found[step.constraint];
             let context = todo.context.for_action(seen(spec, outcome), step);
-            let taken = pulse.during(take(action.as_ref(), &context, spec.name)).await;
+            let taking = take(action.as_ref(), &context, spec.name);
+            let taken = if action.waits() {
+                pulse.resting(taking).await
+            } else {
+                pulse.during(taking).await
+            };
             let result = match taken {
                 Ok(text) => Ok(text),
                 Err(ActionError::Failed(why)) => Err(why),

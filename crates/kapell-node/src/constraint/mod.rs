@@ -19,4 +19,4 @@ pub use checker::{Checker, ConstraintChecker, Error, PreCheck};
 pub use context::{Context, Means};
 pub use executor::{ActionExecutor, Executor, Todo, failed};
 pub use inbox::{Inbox, Message, Which};
-pub use pulse::Pulse;
+pub use pulse::{Pulse, Slots};

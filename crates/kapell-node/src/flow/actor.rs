@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::capture::{Capture, Captured, SharedLogger, Sink, Wanted, lock};
 use super::context::{Context, Script, explain, fits};
 use super::journal::{Given, RunJournal};
-use super::places::Places;
+use super::places::{Command, Places};
 use super::report::Report;
 
 /// How often loggers hear how everything stands.
@@ -183,12 +183,13 @@ impl Actor {
 
     fn start(&mut self, step: StepIx, phase: Phase, attempt: u32) {
         let workflow = Arc::clone(self.parts.flow.workflow());
-        let place = self.parts.places.of(&workflow, step, phase == Phase::Main);
+        let command = Command { step, phase, attempt };
+        let place = self.parts.places.of(&workflow, command, &self.parts.context);
         if let (Phase::Main, Ok(place), Some(journal)) = (phase, &place, &mut self.parts.journal)
-            && let Some(task) = &place.task
+            && let Some(placed) = &place.placed
         {
             let at = self.parts.clock.wall();
-            journal.placed(at, &workflow.step(step).name, attempt, task.clone());
+            journal.placed(at, &workflow.step(step).name, attempt, placed.clone());
         }
         // What made this step ready, and where to find it again, is on record before it does anything.
         self.flush_journal();
@@ -200,7 +201,7 @@ impl Actor {
         let output = Arc::<Capture>::clone(&capture);
         let started = place.and_then(|place| {
             let context = &self.parts.context;
-            let prepared = context.job(step, workflow.step(step), phase, place.task.is_some());
+            let prepared = context.job(step, workflow.step(step), phase, place.placed.is_some());
             let prepared = prepared.map_err(|error| error.to_string())?;
             let started = place.executor.start(&prepared.job, output);
             let started = started.map_err(|error| explain(&error, &prepared.job))?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kapell_backend::executor::{self, Job};
 use kapell_core::expand::{self, Values};
 use kapell_core::flow::Phase;
-use kapell_core::workflow::{Bound, Options, Step, StepIx, Work, Workflow};
+use kapell_core::workflow::{Bound, OnKubernetes, Options, Step, StepIx, Work, Workflow};
 
 /// The longest `NAME=value` that a program can be given in its environment.
 const MAX_VARIABLE: usize = 128 << 10;
@@ -191,11 +191,23 @@ impl Context {
                 self.script_as_argument(text, shell_words, &sight)?
             }
             (Phase::Main, Work::Script(text)) => self.script(ix, text, shell_words, &sight)?,
-            (Phase::Main, Work::Join) => Prepared::default(),
+            (Phase::Main, Work::Join | Work::Pod) => Prepared::default(),
         };
         prepared.job.dir = dir;
         self.export(&mut prepared.job, &own)?;
         Ok(prepared)
+    }
+
+    /// What a step asks of its cluster, with the values that its images refer to.
+    pub(super) fn on_kubernetes(
+        &self,
+        step: &Step,
+        wanted: &OnKubernetes,
+    ) -> Result<OnKubernetes, Error> {
+        let own = self.own_env(&step.options)?;
+        let sight = Sight { context: self, own: &own };
+        let image = |text: &str| expand::substitute(text, &sight).map(Cow::into_owned);
+        Ok(OnKubernetes { payload: wanted.payload.with_images(image)?, ..*wanted })
     }
 
     fn own_env(&self, options: &Options) -> Result<Vec<(String, String)>, Error> {

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use kapell_core::board::TaskGuid;
-use kapell_core::flow::Note;
+use kapell_core::flow::{Note, Placed};
 use kapell_core::journal::{EndRecord, Header, KEPT, NodeRecord, PLACED, Record, VERSION};
 use kapell_core::seams::{RunId, Timestamp};
 use kapell_store::lines::{self, LineLog};
@@ -98,8 +97,8 @@ impl RunJournal {
         }));
     }
 
-    /// A step's command is about to become this task, or goes on as it.
-    pub(super) fn placed(&mut self, ts: Timestamp, step: &str, attempt: u32, task: TaskGuid) {
+    /// A step's command is about to become this elsewhere, or goes on as it.
+    pub(super) fn placed(&mut self, ts: Timestamp, step: &str, attempt: u32, task: Placed) {
         self.add(&Record::Node(NodeRecord {
             v: VERSION,
             ts: ts.0,

@@ -21,6 +21,7 @@ use super::cells::Cells;
 use super::context::{Context, Scripts};
 use super::history::{History, whole_path};
 use super::journal::{Given, RunJournal};
+use super::kubernetes::{Clusters, Jobs};
 use super::logger::{ExecutionLogger, NoOpLogger};
 use super::places::{self, Places};
 use super::report::Report;
@@ -44,6 +45,7 @@ pub struct Orchestrator {
     local: Local,
     executor: Option<Arc<dyn Executor>>,
     cells: Option<Cells>,
+    clusters: Option<Clusters>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     journal: Option<(RunJournal, PathBuf, u64)>,
@@ -91,6 +93,7 @@ impl Orchestrator {
             local: Local::default(),
             executor: None,
             cells: None,
+            clusters: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
             journal: None,
@@ -159,6 +162,13 @@ impl Orchestrator {
     #[must_use]
     pub fn cells(mut self, cells: Cells) -> Self {
         self.cells = Some(cells);
+        self
+    }
+
+    /// Where steps run that do so on Kubernetes.
+    #[must_use]
+    pub fn clusters(mut self, clusters: Clusters) -> Self {
+        self.clusters = Some(clusters);
         self
     }
 
@@ -231,25 +241,27 @@ impl Orchestrator {
             }
         };
         let mut context = Context::new(&workflow, self.params, scripts);
-        let (mut found, mut chores) = (BTreeMap::new(), Vec::new());
+        let (mut found, mut stale) = (BTreeMap::new(), Vec::new());
         if let Some(past) = &self.past {
-            let (goes_on, stale) = places::found(&workflow, &fates, past);
-            found = goes_on;
-            let abandon =
-                |cells: &Cells| stale.into_iter().map(|task| cells.abandon(task)).collect();
-            chores = self.cells.as_ref().map_or_else(Vec::new, abandon);
+            (found, stale) = places::found(&workflow, &fates, past);
             learn(&mut context, &workflow, &fates, past);
             if let Some(journal) = &mut journal {
                 keep(journal, self.clock.wall(), &workflow, &fates, past);
-                for (step, task) in &found {
+                for (step, placed) in &found {
                     let name = &workflow.step(*step).name;
-                    journal.placed(self.clock.wall(), name, 0, task.clone());
+                    journal.placed(self.clock.wall(), name, 0, placed.clone());
                 }
             }
         }
         let executor = self.executor.unwrap_or_else(|| Arc::new(self.local.clone()));
         let (cells, on_cells) = (self.cells, self.selection.on_cells);
-        let places = Places { executor, cells, on_cells, ids: self.ids, found };
+        let jobs = self.clusters.map(|clusters| {
+            let drawn = || format!("run-{:016x}", self.ids.draw());
+            let run = journal.as_ref().map_or_else(drawn, |journal| journal.id().to_string());
+            Jobs::new(clusters, run, self.grace, &places::jobs(found.values().chain(&stale)))
+        });
+        let places = Places { executor, cells, jobs, on_cells, ids: self.ids, found };
+        let chores = places.abandon(stale);
         let flow = Flow::new(workflow, &fates, settings);
         let (clock, inbox) = (self.clock, self.inbox.1);
         let parts =

@@ -1,6 +1,6 @@
 //! The actor that owns all runs under way: one task, told everything by messages.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use kapell_core::board::JobId;
 use kapell_core::job::SchedulerNews;
 use kapell_core::job::admit::{Places, Terms};
-use kapell_core::run::Happened;
+use kapell_core::run::{Happened, RunState, UpdateKind};
 use kapell_core::seams::{Clock, Moment, Timestamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::{mpsc, watch};
@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::backend::{Attempt, News, What};
 use super::checker::Checker;
-use super::entry::Working;
+use super::errands::Purpose;
 use super::generator::Generator;
 use super::heart::Heart;
 use super::inbox::Message;
-use super::lanes::{Deed, Discharge, Errand, Kind, Lanes};
-use super::perform::{self, Case};
+use super::lanes::Lanes;
+use super::launcher::{Launched, Start};
 use super::service::Settings;
 use super::slab::{Key, Slab};
 use super::stats::{Collector, Snapshot};
@@ -31,12 +31,13 @@ use super::supplies::Backends;
 use super::syncer::{Stored, Syncer};
 use super::timers::{Timers, Watch};
 use crate::board::Board;
-use crate::constraint::Pulse;
 
 /// The longest sleep: somebody may set the clock meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How much of one kind is dealt with before the others have their turn.
-pub(super) const SLICE: usize = 4_096;
+const SLICE: usize = 4_096;
+/// The same for what was stored, for each of which there is something to launch.
+const STORED_SLICE: usize = 256;
 /// After so many passes old runs are looked for.
 const HISTORY_PASSES: u64 = 10;
 
@@ -45,14 +46,6 @@ const HISTORY_PASSES: u64 = 10;
 pub(super) struct Found {
     pub(super) backend: usize,
     pub(super) attempts: Result<Vec<Attempt>, String>,
-}
-
-/// What a task was for.
-#[derive(Debug, Clone, Copy)]
-struct Purpose {
-    kind: Kind,
-    /// None of what is done for no run under way.
-    run: Option<(Key, u32)>,
 }
 
 /// Where it hears from others.
@@ -81,17 +74,25 @@ pub(super) struct Actor {
     /// Whose states changed since all have settled last.
     pub(super) changed: Vec<Key>,
     pub(super) searches: JoinSet<Found>,
+    /// What no run knows, by backend, and has been told of.
+    pub(super) leftovers: BTreeSet<(usize, Attempt)>,
     /// Jobs that are paused or suspended, as far as the board's news were read.
     pub(super) resting: FxHashSet<JobId>,
     /// All news of the board were read when this turn began.
     pub(super) caught_up: bool,
     /// Where the turn of being looked after is.
     pub(super) looked_after: usize,
-    settings: Settings,
+    pub(super) settings: Settings,
+    /// Since when this host leads.
+    pub(super) since: Timestamp,
     heart: Heart,
     watch: Watch,
-    tasks: JoinSet<Option<Happened>>,
-    purposes: FxHashMap<Id, Purpose>,
+    pub(super) tasks: JoinSet<Option<Happened>>,
+    pub(super) purposes: FxHashMap<Id, Purpose>,
+    /// Launches that are about to be made, and where those that were made are told of.
+    pub(super) starts: Vec<Start>,
+    pub(super) answers: mpsc::UnboundedSender<Vec<Launched>>,
+    launched: mpsc::UnboundedReceiver<Vec<Launched>>,
     /// Requests to the board whose answers go straight to whoever asked.
     pub(super) asked: FuturesUnordered<BoxFuture<'static, ()>>,
     pub(super) shown: watch::Sender<Arc<Snapshot>>,
@@ -104,7 +105,8 @@ enum Event {
     Stop,
     Task(Option<Result<(Id, Option<Happened>), JoinError>>),
     Searched(Option<Result<Found, JoinError>>),
-    Stored(Option<Vec<Stored>>),
+    Stored(Option<Stored>),
+    Launched(Option<Vec<Launched>>),
     Planned,
     Asked,
     Backend(Option<News>),
@@ -121,14 +123,19 @@ pub(super) struct Makings {
     pub(super) backends: Backends,
     pub(super) checker: Arc<dyn Checker>,
     pub(super) settings: Settings,
+    pub(super) since: Timestamp,
     pub(super) shown: watch::Sender<Arc<Snapshot>>,
 }
 
 impl Actor {
     pub(super) fn new(makings: Makings) -> Self {
-        let Makings { board, clock, backends, checker, settings, shown } = makings;
+        let Makings { board, clock, backends, checker, settings, since, shown } = makings;
         let now = clock.now();
+        let (answers, launched) = mpsc::unbounded_channel();
         Self {
+            starts: Vec::new(),
+            answers,
+            launched,
             syncer: Syncer::new(board.clone()),
             lanes: Lanes::new(&settings.limits),
             generator: Generator::new(settings.ahead),
@@ -141,6 +148,7 @@ impl Actor {
             backends,
             checker,
             settings,
+            since,
             shown,
             slab: Slab::default(),
             timers: Timers::default(),
@@ -148,6 +156,7 @@ impl Actor {
             stats: Collector::default(),
             todo: VecDeque::new(),
             changed: Vec::new(),
+            leftovers: BTreeSet::new(),
             searches: JoinSet::new(),
             resting: FxHashSet::default(),
             caught_up: false,
@@ -168,6 +177,10 @@ impl Actor {
         loop {
             // Whoever was told that a job is paused sees none of its runs begin.
             self.read_news(&mut ears.board);
+            // Who may be launched does not wait until nothing more is stored.
+            while let Ok(launched) = self.launched.try_recv() {
+                self.launches_answered(launched);
+            }
             let wait = self.turn();
             let event = self.hear(&mut ears, wait).await;
             match event {
@@ -186,12 +199,13 @@ impl Actor {
                 Event::Stored(Some(stored)) => {
                     self.stored(stored);
                     let clock = Arc::clone(&self.clock);
-                    for _ in 0..SLICE {
+                    for _ in 0..STORED_SLICE {
                         let next = self.syncer.next(|| clock.now()).now_or_never();
                         let Some(Some(stored)) = next else { break };
                         self.stored(stored);
                     }
                 }
+                Event::Launched(Some(launched)) => self.launches_answered(launched),
                 Event::Backend(Some(news)) => {
                     self.news(news);
                     for _ in 0..SLICE {
@@ -203,6 +217,7 @@ impl Actor {
                 Event::Task(None)
                 | Event::Searched(Some(Err(_)) | None)
                 | Event::Stored(None)
+                | Event::Launched(None)
                 | Event::Planned
                 | Event::Asked
                 | Event::Woken => {}
@@ -226,6 +241,7 @@ impl Actor {
             stored = self.syncer.next(|| clock.now()), if !self.syncer.is_idle() => Event::Stored(stored),
             // Before the end of a stop: what it ended is told of first.
             news = ears.backends.recv() => Event::Backend(news),
+            launched = self.launched.recv() => Event::Launched(launched),
             ended = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => Event::Task(ended),
             _ = self.generator.answered(|| clock.wall()), if !self.generator.is_idle() => Event::Planned,
             news = ears.board.recv() => Event::Board(news),
@@ -287,116 +303,20 @@ impl Actor {
         moments.into_iter().flatten().map(|at| at.since(now)).fold(wait, Duration::min)
     }
 
-    fn begin_errands(&mut self) {
-        while let Some(errand) = self.lanes.take() {
-            self.begin(errand);
+    fn stored(&mut self, mut stored: Stored) {
+        if let Some(entry) = self.slab.get_mut(stored.key) {
+            let run = stored.run.take();
+            entry.intent = run.filter(|run| run.state == RunState::ContainerCreating);
         }
-        while let Some(Discharge { backend, attempts, stop }) = self.lanes.take_discharge() {
-            let backend = Arc::clone(self.backends.get(backend));
-            let logs = self.backends.keeps().map(|keeps| keeps.logs.clone());
-            let task = self.tasks.spawn(async move {
-                perform::discharge(backend, attempts, stop, logs).await;
-                None
-            });
-            self.purposes.insert(task.id(), Purpose { kind: Kind::Release, run: None });
-        }
-    }
-
-    /// Begins what was asked for, unless it is not wanted any more.
-    fn begin(&mut self, errand: Errand) {
-        let Errand { key, ticket, attempt, deed } = errand;
-        let kind = deed.kind();
-        if matches!(deed, Deed::Launch) && !self.board.may_act() {
-            // Whoever leads by now decides what becomes of it.
-            return self.lanes.ended(kind);
-        }
-        let wanted = self.slab.get(key).filter(|entry| entry.ticket == ticket);
-        let Some(entry) = wanted else { return self.lanes.ended(kind) };
-        let run_id = entry.it.run_id();
-        let run = self.board.look(run_id.job(), |records| records.runs.get(run_id).cloned());
-        let Some(run) = run else {
-            // Nothing more can be stored of it; what is left of its work goes when it is let go of.
-            let over = entry.it.state().is_final();
-            self.lanes.ended(kind);
-            let gone = Happened::Stopped { attempt, left: None };
-            return self.tell(key, if over { gone } else { Happened::Silent });
-        };
-        let (definition, pulse) = (Arc::clone(&entry.it.plan().definition), Pulse::default());
-        let backend =
-            Backends::number_for(&definition).map(|backend| Arc::clone(self.backends.get(backend)));
-        let started_at = entry.it.started_at();
-        let case = Case { definition, run, attempt, started_at, pulse: pulse.clone() };
-        let checker = Arc::clone(&self.checker);
-        let launching = matches!(deed, Deed::Launch);
-        let work: BoxFuture<'static, Happened> = match deed {
-            Deed::Check => Box::pin(perform::check(case, checker)),
-            Deed::Act => Box::pin(perform::act(case, checker)),
-            Deed::CheckPost { work } => Box::pin(perform::check_post(case, checker, work)),
-            Deed::Launch => Box::pin(perform::launch(case, backend)),
-            Deed::Find => Box::pin(perform::find(case, backend)),
-            Deed::Stop { kind } => Box::pin(perform::stop(case, backend, kind)),
-        };
-        let abort = self.tasks.spawn(async move { Some(work.await) });
-        self.purposes.insert(abort.id(), Purpose { kind, run: Some((key, ticket)) });
-        let working = Working { abort, pulse, seen: 0, last: self.clock.now() };
-        if let Some(entry) = self.slab.get_mut(key) {
-            entry.working = Some(Box::new(working));
-            entry.launching = launching;
-        }
-    }
-
-    fn task_done(&mut self, done: Result<(Id, Option<Happened>), JoinError>) {
-        match done {
-            Ok((id, happened)) => self.ended(id, happened),
-            Err(error) => self.task_lost(&error),
-        }
-    }
-
-    /// A task has done what it was for.
-    fn ended(&mut self, id: Id, happened: Option<Happened>) {
-        let Some(purpose) = self.purposes.remove(&id) else { return };
-        self.lanes.ended(purpose.kind);
-        let Some((key, ticket)) = purpose.run else { return };
-        let Some(entry) = self.slab.get_mut(key) else { return };
-        let mine = entry.working.as_ref().is_some_and(|working| working.abort.id() == id);
-        if mine {
-            entry.working = None;
-            entry.launching = false;
-        }
-        let (counts, attempt) = (entry.ticket == ticket, entry.it.attempt());
-        if let Some(kind) = entry.stop_then.take_if(|_| mine) {
-            return self.errand(key, attempt, Deed::Stop { kind });
-        }
-        if let Some(happened) = happened.filter(|_| counts) {
-            self.tell(key, happened);
-        }
-    }
-
-    /// It was let go of; or it failed in a way that nobody foresaw, and then its run is found to be silent.
-    fn task_lost(&mut self, error: &JoinError) {
-        let Some(purpose) = self.purposes.remove(&error.id()) else { return };
-        self.lanes.ended(purpose.kind);
-        if !error.is_panic() {
-            return;
-        }
-        tracing::error!(%error, "a task of the scheduler failed");
-        // A launch that failed so is under way no more: what waits for its end may go on.
-        let Some((key, _)) = purpose.run else { return };
-        let Some(entry) = self.slab.get_mut(key) else { return };
-        if entry.working.as_ref().is_some_and(|working| working.abort.id() == error.id()) {
-            entry.launching = false;
-            let (attempt, stop) = (entry.it.attempt(), entry.stop_then.take());
-            if let Some(kind) = stop {
-                self.errand(key, attempt, Deed::Stop { kind });
-            }
-        }
-    }
-
-    fn stored(&mut self, stored: Vec<Stored>) {
-        for Stored { run_id, kind, attempt } in stored {
-            if let Some(key) = self.slab.key(&run_id) {
-                self.tell(key, Happened::Stored { kind, attempt });
-            }
+        for (kind, attempt) in stored.all() {
+            let happened = match &stored.refused {
+                Some(why) if kind == UpdateKind::Intent => {
+                    Happened::IntentRefused { attempt, why: why.clone() }
+                }
+                // Of the rest nobody waits for more than the answer.
+                Some(_) | None => Happened::Stored { kind, attempt },
+            };
+            self.tell(stored.key, happened);
         }
     }
 
@@ -405,6 +325,7 @@ impl Actor {
         let Some(key) = self.slab.key(&run_id) else { return };
         let happened = match what {
             What::Started { at } => Happened::Started { attempt, at },
+            What::Hindered { why } => Happened::Hindered { attempt, why },
             What::Unstartable { why } => Happened::Unstartable { attempt, why },
             What::Ended(work) => Happened::Ended { attempt, work },
         };
@@ -427,7 +348,9 @@ impl Actor {
                 self.note_rest(&job_id);
                 self.generator.look_at(job_id);
             }
-            SchedulerNews::Removed { job_id } | SchedulerNews::Skips { job_id } => {
+            SchedulerNews::Removed { job_id } => self.generator.look_at(job_id),
+            SchedulerNews::Skips { job_id } => {
+                self.pass_over(&job_id);
                 self.generator.look_at(job_id);
             }
             SchedulerNews::Gone { job_id } => {
@@ -445,6 +368,8 @@ impl Actor {
                 }
             }
             SchedulerNews::CancelWanted { run_id, kind, why } => {
+                // Nobody else has to go for whoever is to have its place.
+                self.places.leaves(&run_id);
                 if let Some(key) = self.slab.key(&run_id) {
                     self.tell(key, Happened::Cancel { kind, why });
                 }

@@ -1,15 +1,19 @@
 //! What a new leader finds: runs to be led on, and work that nobody needs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_core::board::{JobId, Request};
 use kapell_core::job::admit::Terms;
-use kapell_core::job::{Job, JobDefinition, JobRequest};
-use kapell_core::run::{Plan, Run, RunState};
+use kapell_core::job::{Job, JobDefinition, JobRequest, PassReason, due, explain};
+use kapell_core::run::{Happened, Plan, Run, RunId, RunState, SkippedBy, Trigger};
+use kapell_core::schedule::Schedule;
+use kapell_core::seams::Timestamp;
 
 use super::actor::{Actor, Found};
-use super::backend::Attempt;
+use super::backend::{Attempt, Leftover};
+use super::entry::Asks;
 use super::lanes::{Deed, Discharge};
 use super::step;
 
@@ -22,7 +26,10 @@ impl Actor {
     /// Takes up everything that the board has.
     pub(super) fn adopt(&mut self) {
         let mut jobs: Vec<(JobId, Terms, bool)> = Vec::new();
+        let mut skipping: Vec<JobId> = Vec::new();
         self.board.look_at_all(|records| {
+            let skips = records.jobs.values().filter(|job| !job.skips.is_empty());
+            skipping.extend(skips.map(|job| job.job_id.clone()));
             let known = records.jobs.keys().filter_map(|job_id| records.job(job_id));
             jobs.extend(known.map(|(job, definition): (&Job, &Arc<JobDefinition>)| {
                 (job.job_id.clone(), Terms::of(definition), step::rests(job, definition))
@@ -41,16 +48,68 @@ impl Actor {
         // Who holds a place is known before anybody asks for one.
         for run in &runs {
             self.take_up(run);
-            let holds = self.slab.key(&run.run_id).and_then(|key| self.slab.get(key));
-            if holds.is_some_and(|entry| entry.it.holds_place()) {
-                self.places.hold(&run.run_id);
+            let entry = self.slab.key(&run.run_id).and_then(|key| self.slab.get(key));
+            if let Some(entry) = entry.filter(|entry| entry.it.holds_place()) {
+                self.places.hold(&run.run_id, &Terms::of(&entry.it.plan().definition));
                 if run.cancel.is_some() {
                     self.places.leaves(&run.run_id);
                 }
             }
         }
+        self.judge_left(&runs, now);
+        for job_id in skipping {
+            self.pass_over(&job_id);
+        }
         self.search_all();
         tracing::info!(runs = self.slab.len(), "the scheduler has taken over what is under way");
+    }
+
+    /// Runs that were made ahead, and whose time came when nobody led, go by `catch_up` as moments do that have none.
+    fn judge_left(&mut self, runs: &[Run], now: Timestamp) {
+        let any = |led| runs.iter().any(|run| due::is_left(run, led, now));
+        if !any(None) {
+            return;
+        }
+        let mut led: Option<Timestamp> = None;
+        self.board.look_at_all(|records| {
+            let runs = records.runs.values().map(AsRef::as_ref);
+            led = led.max(due::last_sign(records.jobs.values(), runs, self.since));
+        });
+        let left = runs.iter().filter(|run| due::is_left(run, led, now));
+        let jobs: BTreeSet<JobId> = left.map(|run| run.run_id.job_id()).collect();
+        for job_id in jobs {
+            let judged = self.board.look(job_id.as_str(), |records| {
+                let (job, definition) = records.job(&job_id)?;
+                let schedule = Schedule::of(definition).ok().filter(|_| !job.removed)?;
+                let runs: Vec<&Run> = records.runs_of(&job_id).collect();
+                Some(due::left(definition, &schedule, records.stands(job), &runs, led, now))
+            });
+            for (run_id, verdict) in judged.into_iter().flatten() {
+                self.judged(&run_id, verdict);
+            }
+        }
+    }
+
+    fn judged(&mut self, run_id: &RunId, verdict: Result<Trigger, PassReason>) {
+        let Some(key) = self.slab.key(run_id) else { return };
+        // Whoever may have been waiting for its turn was not missed.
+        if self.places.may_have_waited(run_id) {
+            return;
+        }
+        match verdict {
+            Ok(trigger) if trigger.makes_up() => {
+                if let Some(entry) = self.slab.get_mut(key) {
+                    entry.asks = Asks::InTurn;
+                }
+            }
+            Ok(_) => {}
+            Err(why) => {
+                let is_too_late = matches!(why, PassReason::DeadlineMissed { .. });
+                let by = if is_too_late { SkippedBy::Deadline } else { SkippedBy::CatchUp };
+                let (_, why) = explain::pass_reason(&why);
+                self.tell(key, Happened::PassedOver { by, why });
+            }
+        }
     }
 
     /// By which revision a run goes: the newest while it waits for its time, and then the one that it began with.
@@ -67,7 +126,7 @@ impl Actor {
         });
         let Some((revision, definition)) = found else {
             let run_id = &run.run_id;
-            tracing::error!(%run_id, %job_id, "a run has no definition any more: it is left as it is; cancel it by deleting its job");
+            tracing::error!(%run_id, %job_id, "a run has no definition any more: it ends as orphaned, and what is left of its work is ended");
             return None;
         };
         Some(self.plan(revision, definition))
@@ -75,7 +134,14 @@ impl Actor {
 
     pub(super) fn plan(&self, revision: u64, definition: Arc<JobDefinition>) -> Plan {
         let wants = self.checker.wants(&definition);
-        Plan { definition, revision, checks_before: wants.before, checks_after: wants.after }
+        let start_timeout_s = self.settings.start_timeout.as_secs().try_into();
+        Plan {
+            definition,
+            revision,
+            checks_before: wants.before,
+            checks_after: wants.after,
+            start_timeout_s: start_timeout_s.unwrap_or(u32::MAX),
+        }
     }
 
     /// What a job is now.
@@ -119,14 +185,37 @@ impl Actor {
                 return self.search(backend, AGAIN);
             }
         };
-        let leftover: Vec<Attempt> =
+        let unneeded: Vec<Attempt> =
             attempts.into_iter().filter(|attempt| !self.needs(attempt)).collect();
-        if !leftover.is_empty() {
-            tracing::info!(count = leftover.len(), "ending work that no run needs");
+        let (ended, unknown): (Vec<Attempt>, Vec<Attempt>) =
+            unneeded.into_iter().partition(|attempt| self.is_on_record(attempt));
+        let gone = |(of, attempt): &(usize, Attempt)| *of == backend && !unknown.contains(attempt);
+        self.leftovers.retain(|told| !gone(told));
+        let left = unknown.into_iter().filter(|attempt| !self.stays(backend, attempt));
+        let ending: Vec<Attempt> = ended.into_iter().chain(left).collect();
+        if !ending.is_empty() {
+            tracing::info!(count = ending.len(), "ending work that no run needs");
         }
-        for attempt in leftover {
+        for attempt in ending {
             self.lanes.discharge(Discharge { backend, attempts: vec![attempt], stop: true });
         }
+    }
+
+    /// Whether its run is known to have ended: then it is merely late to go.
+    fn is_on_record(&self, attempt: &Attempt) -> bool {
+        let run_id = &attempt.run_id;
+        self.board.look(run_id.job(), |records| records.runs.contains_key(run_id))
+    }
+
+    /// Tells once of work that no run knows, and whether it is to stay where it is.
+    fn stays(&mut self, backend: usize, attempt: &Attempt) -> bool {
+        let Leftover { place, stays } = self.backends.get(backend).leftover(attempt);
+        if self.leftovers.insert((backend, attempt.clone())) {
+            self.stats.leftovers += 1;
+            let (run_id, attempt) = (&attempt.run_id, attempt.number);
+            tracing::warn!(%run_id, attempt, place, stays, "work was found that no run knows");
+        }
+        stays
     }
 
     fn needs(&self, attempt: &Attempt) -> bool {

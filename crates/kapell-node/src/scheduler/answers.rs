@@ -35,12 +35,12 @@ impl Actor {
                 let _ = answer.send(entry.is_some_and(|entry| entry.it.update(plan)));
             }
             Message::State { run_id, answer } => {
-                let entry = self.slab.key(&run_id).and_then(|key| self.slab.get(key));
-                let view = entry.map(|entry| {
-                    let mut view = RunView::of(entry);
-                    let on_its_way = self.syncer.noted(&run_id);
+                let key = self.slab.key(&run_id);
+                let view = key.and_then(|key| {
+                    let mut view = RunView::of(self.slab.get(key)?);
+                    let on_its_way = self.syncer.noted(key);
                     view.noted = on_its_way.chain(view.noted).collect();
-                    view
+                    Some(view)
                 });
                 drop(answer.send(view));
             }
@@ -76,7 +76,7 @@ impl Actor {
         Some(JobState {
             active: entries.map(RunView::of).collect(),
             next: self.generator.next_of(job_id),
-            last: self.history(job_id).next().map(Box::new),
+            last: self.history(job_id).next().map(Arc::new),
         })
     }
 

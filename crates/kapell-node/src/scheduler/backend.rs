@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_core::board::{Domain, SecretName, TaskGuid};
@@ -11,6 +12,9 @@ use kapell_core::run::{Evidence, RunId, StopKind, WorkEnd};
 use kapell_core::seams::Timestamp;
 use kapell_core::secret::Secret;
 use tokio::sync::mpsc;
+
+/// How long a backend may take to take work.
+const LAUNCH_LIMIT: Duration = Duration::from_secs(60);
 
 /// One attempt of a run: the name under which a backend knows its work. At most one launch has it, ever.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,11 +46,24 @@ pub enum What {
     Started {
         at: Timestamp,
     },
+    /// Something keeps it from starting that may pass. Told whenever that is something else.
+    Hindered {
+        why: String,
+    },
     /// It was taken, but never ran and never will.
     Unstartable {
         why: String,
     },
     Ended(WorkEnd),
+}
+
+/// Work of which no run knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// Where it is, for people.
+    pub place: String,
+    /// Whoever set up its place wants to see to it themselves.
+    pub stays: bool,
 }
 
 pub type Newsroom = mpsc::UnboundedSender<News>;
@@ -62,6 +79,17 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Nothing if it is the same wherever it is asked.
     fn place(&self) -> String;
 
+    /// The same for the work of this job, if that says more.
+    fn place_of(&self, _definition: &JobDefinition) -> String {
+        self.place()
+    }
+
+    /// How long a launch may take; none if the backend sees to that itself. Whether it has taken the work is then not known, so it
+    /// is stopped.
+    fn launch_limit(&self) -> Option<Duration> {
+        Some(LAUNCH_LIMIT)
+    }
+
     /// Takes work, or finds that it has taken it before: both are fine, and in both cases news of it follow. Who no longer
     /// waits for the answer has not undone anything.
     async fn launch(&self, work: &Work) -> Result<(), String>;
@@ -73,15 +101,36 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// What is known of it stays known.
     async fn stop(&self, attempt: &Attempt, place: &str, kind: StopKind) -> Result<(), String>;
 
+    /// How long one call to [`stop`](Self::stop) may take besides the grace time of the work. Whether it still runs is then not
+    /// known.
+    fn stop_limit(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
     /// The outcome of an attempt is stored: what was kept of it besides its log may go.
     async fn release(&self, attempt: &Attempt);
 
     /// All attempts of which something is left.
     async fn known(&self) -> Result<Vec<Attempt>, String>;
 
+    /// Whether work that nobody needs, and that was not seen to be gone, may be forgotten: whoever still has it ends it by itself.
+    fn may_be_forgotten(&self, _attempt: &Attempt) -> bool {
+        false
+    }
+
+    /// Where something is of which no run knows, and whether it is to be left alone.
+    fn leftover(&self, _attempt: &Attempt) -> Leftover {
+        Leftover { place: self.name().to_owned(), stays: false }
+    }
+
     /// Whoever leads next cannot find what runs here, and may have it done once more: it is ended, at once if somebody may
     /// lead already.
     async fn leave(&self, _kind: StopKind) {}
+
+    /// How often a cluster was asked for something on behalf of an attempt that was not released.
+    fn calls(&self, _attempt: &Attempt) -> u32 {
+        0
+    }
 
     /// A task on the board that is the work of a run has started or is complete. Only those whose work is tasks listen.
     fn task_changed(&self, _guid: &TaskGuid) {}

@@ -56,14 +56,20 @@ pub trait TaskLogs: fmt::Debug + Send + Sync {
     ) -> Result<(), String>;
 }
 
+/// What tasks wrote is read from there, and kept here.
+#[derive(Debug)]
+pub struct Logs {
+    pub of_tasks: Arc<dyn TaskLogs>,
+    pub of_runs: RunLogs,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct CellsBackend {
     board: Board,
     cells: Arc<dyn CellLink>,
-    task_logs: Arc<dyn TaskLogs>,
     /// Without it nobody keeps what tasks write.
-    logs: Option<RunLogs>,
+    logs: Option<Logs>,
     teller: Teller,
     names: Mutex<BTreeMap<TaskGuid, Attempt>>,
 }
@@ -72,12 +78,11 @@ impl CellsBackend {
     pub fn new(
         board: Board,
         cells: Arc<dyn CellLink>,
-        task_logs: Arc<dyn TaskLogs>,
-        logs: Option<RunLogs>,
+        logs: Option<Logs>,
         newsroom: Newsroom,
     ) -> Self {
         let (teller, names) = (Teller::new(newsroom), Mutex::default());
-        Self { board, cells, task_logs, logs, teller, names }
+        Self { board, cells, logs, teller, names }
     }
 
     fn names(&self) -> MutexGuard<'_, BTreeMap<TaskGuid, Attempt>> {
@@ -172,12 +177,12 @@ impl CellsBackend {
 
     /// Copies what the task wrote to where the logs of runs are.
     async fn keep_log(&self, attempt: &Attempt, task: &Task) -> Result<(), String> {
-        let (Some(cell_id), Some(logs)) = (&task.cell_id, self.logs.clone()) else {
+        let (Some(cell_id), Some(Logs { of_tasks, of_runs })) = (&task.cell_id, &self.logs) else {
             return Ok(());
         };
         // A disk may take its time: others write. No more waits for them than a log may be long.
         let (frames, queue) = std::sync::mpsc::channel::<Frame>();
-        let name = attempt.clone();
+        let (logs, name) = (of_runs.clone(), attempt.clone());
         let writer = spawn_blocking(move || -> io::Result<Fetched> {
             let mut kept = logs.fetch(&name)?;
             for frame in queue {
@@ -195,7 +200,7 @@ impl CellsBackend {
                     frames.send(frame).is_ok() && !enough
                 };
                 let epoch = self.board.epoch();
-                let read = self.task_logs.read(&cell, epoch, task.guid(), &mut take);
+                let read = of_tasks.read(&cell, epoch, task.guid(), &mut take);
                 let silent = |_| Err(format!("cell `{cell_id}` took too long"));
                 timeout(LOG, read).await.unwrap_or_else(silent)
             }
@@ -291,6 +296,11 @@ impl Backend for CellsBackend {
         self.gone(&task).await
     }
 
+    /// The board is asked first, and the cell may take as long as it may.
+    fn stop_limit(&self) -> Duration {
+        GONE * 2
+    }
+
     async fn release(&self, attempt: &Attempt) {
         let guid = task_guid(&attempt.run_id, attempt.number);
         let run = &attempt.run_id;
@@ -303,6 +313,12 @@ impl Backend for CellsBackend {
         if let Err(error) = self.remove(&guid).await {
             tracing::warn!(%run, %error, "the task of a run stays on the board for now");
         }
+    }
+
+    /// A cell that comes back ends what is not on the board. One that never does would keep the record there for ever.
+    fn may_be_forgotten(&self, attempt: &Attempt) -> bool {
+        let task = self.task(&task_guid(&attempt.run_id, attempt.number));
+        task.is_none_or(|task| matches!(task.state, TaskState::Completed | TaskState::Resolving))
     }
 
     fn task_changed(&self, guid: &TaskGuid) {

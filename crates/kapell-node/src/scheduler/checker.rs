@@ -16,7 +16,7 @@ use crate::constraint::Pulse;
 pub struct Subject {
     pub definition: Arc<JobDefinition>,
     /// As the board has it.
-    pub run: Box<Run>,
+    pub run: Arc<Run>,
     pub attempt: u32,
     /// When the work of this attempt began to run.
     pub started_at: Option<Timestamp>,

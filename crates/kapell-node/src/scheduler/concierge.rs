@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use kapell_core::board::{JobId, Refusal, Request};
+use kapell_core::board::{JobId, Refusal};
 use kapell_core::constraint::{JobState, PastRun};
+use kapell_core::job::explain::{JobFacts, next_due};
 use kapell_core::job::{JobRequest, NewRun};
 use kapell_core::run::{Run, RunId, RunState, StopKind, Trigger};
+use kapell_core::schedule::Schedule;
+use kapell_core::seams::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::inbox::Scheduler;
 use super::insist::insist;
-use crate::board::{Board, Declined};
+use crate::board::Board;
 use crate::constraint::{Message, Which};
 
 /// Serves until nobody asks any more. No question waits for the answer to another.
@@ -55,7 +58,7 @@ impl Desk {
                 let done = match self.may_reach(&except, &job) {
                     Ok(()) => {
                         let runs = self.active(&job, which, &except).await;
-                        self.cancel(runs, kind, why).await
+                        Ok(self.cancel(runs, kind, &why).await)
                     }
                     Err(refused) => Err(refused),
                 };
@@ -111,8 +114,22 @@ impl Desk {
         let is_under_way = |state: RunState| state != RunState::PreRun;
         let running = stands.active.iter().filter(|run| is_under_way(run.state)).count();
         let waits = stands.active.iter().filter(|run| !is_under_way(run.state));
-        let next_at = waits.map(|run| run.due_at).chain(stands.next).min();
+        let asked_for = waits.filter(|run| run.run_id.is_asked_for()).map(|run| run.due_at);
+        let next_at = asked_for.chain(self.next_of(job)).min();
         Some(JobState { running: u32::try_from(running).unwrap_or(u32::MAX), next_at })
+    }
+
+    /// When the next run of its schedule begins: none of one that rests, and no moment that is excluded or passed over.
+    fn next_of(&self, job: &JobId) -> Option<Timestamp> {
+        let now = self.board.wall();
+        self.board.look(job.as_str(), |records| {
+            let (job, definition) = records.job(job)?;
+            let moments = Schedule::of(definition).ok()?;
+            let runs: Vec<&Run> = records.active_runs_of(&job.job_id).collect();
+            let stands = records.stands(job);
+            let facts = JobFacts { job, definition, stands, runs: &runs };
+            next_due(&facts, &moments, now)
+        })
     }
 
     fn history(&self, job: &JobId, most: u32) -> Option<Vec<PastRun>> {
@@ -123,10 +140,7 @@ impl Desk {
                 let (run_id, state, skipped) = (run.run_id.clone(), run.state, run.skipped);
                 Some(PastRun { run_id, state, skipped, completed_at })
             };
-            let mut ended: Vec<PastRun> = records.runs_of(job).filter_map(past).collect();
-            ended.sort_by_key(|run| std::cmp::Reverse(run.completed_at));
-            ended.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-            Some(ended)
+            Some(PastRun::newest(records.runs_of(job).filter_map(past), most))
         })
     }
 
@@ -145,9 +159,9 @@ impl Desk {
         let by = by.ok_or_else(|| format!("run `{of}` is not there any more"))?;
         let (job_id, trigger) = (run_id.job_id(), Trigger::kicked_off(of, &by));
         let run = NewRun { run_id, scheduled_at: now, due_at: now, trigger, parameters };
-        match self.board.ask(Request::Job(JobRequest::Trigger { job_id, run })).await {
-            Ok(_) | Err(Declined::Refused(Refusal::Exists { .. })) => Ok(()),
-            Err(declined) => Err(declined.to_string()),
+        match insist(&self.board, JobRequest::Trigger { job_id, run }).await {
+            Ok(_) | Err(Refusal::Exists { .. }) => Ok(()),
+            Err(refused) => Err(refused.to_string()),
         }
     }
 
@@ -164,17 +178,14 @@ impl Desk {
         }
     }
 
-    async fn cancel(&self, runs: Vec<RunId>, kind: StopKind, why: String) -> Result<u32, String> {
+    /// Cancels all of them, however long the board takes.
+    async fn cancel(&self, runs: Vec<RunId>, kind: StopKind, why: &str) -> u32 {
         let mut count = 0;
         for run_id in runs {
-            let request = JobRequest::Cancel { run_id, kind, why: why.clone() };
-            match self.board.ask(Request::Job(request)).await {
-                Ok(_) => count += 1,
-                // It has ended meanwhile.
-                Err(Declined::Refused(_)) => {}
-                Err(declined) => return Err(declined.to_string()),
-            }
+            let request = JobRequest::Cancel { run_id, kind, why: why.to_owned() };
+            // One that is refused has ended meanwhile.
+            count += u32::from(insist(&self.board, request).await.is_ok());
         }
-        Ok(count)
+        count
     }
 }

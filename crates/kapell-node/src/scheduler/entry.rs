@@ -1,6 +1,8 @@
 //! What the scheduler keeps of one run.
 
-use kapell_core::run::{Orchestrator, StopKind, Timer};
+use std::sync::Arc;
+
+use kapell_core::run::{Orchestrator, Run, StopKind, Timer};
 use kapell_core::seams::{Moment, Timestamp};
 use tokio::task::AbortHandle;
 
@@ -15,6 +17,8 @@ pub(super) struct Entry {
     pub(super) working: Option<Box<Working>>,
     /// Of its newest errand: an answer to an older one does not count.
     pub(super) ticket: u32,
+    /// Calls to clusters for the attempts before this one.
+    pub(super) calls: u32,
     /// Its launch is under way, and is waited for before anything is stopped.
     pub(super) launching: bool,
     /// Its backend may have something of it.
@@ -24,6 +28,8 @@ pub(super) struct Entry {
     pub(super) stop_then: Option<StopKind>,
     /// The board shows it further than its record is.
     pub(super) shown: bool,
+    /// Its record with the intent to launch, until it is launched.
+    pub(super) intent: Option<Arc<Run>>,
 }
 
 /// How a run asks for its place.
@@ -37,7 +43,10 @@ pub(super) enum Asks {
 /// The task that works for a run.
 #[derive(Debug)]
 pub(super) struct Working {
-    pub(super) abort: AbortHandle,
+    /// None of a launch, which is not given up.
+    pub(super) abort: Option<AbortHandle>,
+    /// Of the errand that it is for.
+    pub(super) ticket: u32,
     pub(super) pulse: Pulse,
     /// The tick that was seen last, and when.
     pub(super) seen: u64,
@@ -51,11 +60,13 @@ impl Entry {
             ring: None,
             working: None,
             ticket: 0,
+            calls: 0,
             launching: false,
             launched: false,
             asks: Asks::AsOverlapSays,
             stop_then: None,
             shown: false,
+            intent: None,
         }
     }
 
@@ -63,8 +74,9 @@ impl Entry {
     /// certain once it has been answered.
     pub(super) fn abandon(&mut self) {
         self.ticket = self.ticket.wrapping_add(1);
-        if let Some(working) = self.working.take_if(|_| !self.launching) {
-            working.abort.abort();
+        let given_up = self.working.take_if(|_| !self.launching);
+        if let Some(abort) = given_up.and_then(|working| working.abort) {
+            abort.abort();
         }
     }
 }

@@ -91,7 +91,7 @@ impl RunView {
             started_at: it.started_at(),
             heartbeats: it.heartbeats(),
             timer: entry.ring.map(|(at, timer)| (timer, at)),
-            noted: it.noted().to_vec(),
+            noted: it.noted().iter().collect(),
         }
     }
 }
@@ -103,7 +103,7 @@ pub struct JobState {
     /// Its next moment that no run was made for yet.
     pub next: Option<Timestamp>,
     /// The run that ended last.
-    pub last: Option<Box<Run>>,
+    pub last: Option<Arc<Run>>,
 }
 
 /// A way to the scheduler. Cheap to clone; of use for as long as its leader leads. Whoever gets no answer asks a

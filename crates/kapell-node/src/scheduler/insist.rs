@@ -10,6 +10,12 @@ use crate::board::{Board, Declined};
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
+/// As [`insist`], for what the board could not decide just now.
+pub(super) async fn insist_later(board: &Board, request: JobRequest) -> Result<Reply, Refusal> {
+    tokio::time::sleep(FIRST_WAIT).await;
+    insist(board, request).await
+}
+
 /// Asks until the board has decided. What it refuses it will always refuse.
 pub(super) async fn insist(board: &Board, request: JobRequest) -> Result<Reply, Refusal> {
     let mut wait = FIRST_WAIT;

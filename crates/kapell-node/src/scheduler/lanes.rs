@@ -6,12 +6,15 @@ use kapell_core::run::{StopKind, WorkEnd};
 
 use super::backend::Attempt;
 use super::slab::Key;
+use crate::constraint::Slots;
 
 /// How much of each kind may be under way at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub checks: usize,
     pub actions: usize,
+    /// Checks after the work, with their actions.
+    pub posts: usize,
     pub launches: usize,
     pub stops: usize,
     pub finds: usize,
@@ -20,7 +23,15 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { checks: 256, actions: 1_024, launches: 128, stops: 256, finds: 64, releases: 16 }
+        Self {
+            checks: 256,
+            actions: 1_024,
+            posts: 1_024,
+            launches: 128,
+            stops: 256,
+            finds: 64,
+            releases: 16,
+        }
     }
 }
 
@@ -57,6 +68,7 @@ pub(super) struct Discharge {
 pub(super) enum Kind {
     Check,
     Action,
+    Post,
     Launch,
     Stop,
     Find,
@@ -67,7 +79,8 @@ impl Deed {
     pub(super) const fn kind(&self) -> Kind {
         match self {
             Self::Check => Kind::Check,
-            Self::Act | Self::CheckPost { .. } => Kind::Action,
+            Self::Act => Kind::Action,
+            Self::CheckPost { .. } => Kind::Post,
             Self::Launch => Kind::Launch,
             Self::Find => Kind::Find,
             Self::Stop { .. } => Kind::Stop,
@@ -78,22 +91,33 @@ impl Deed {
 #[derive(Debug)]
 struct Lane<T> {
     waiting: VecDeque<T>,
-    busy: usize,
+    busy: Slots,
     most: usize,
 }
 
 impl<T> Lane<T> {
-    const fn new(most: usize) -> Self {
-        Self { waiting: VecDeque::new(), busy: 0, most }
+    fn new(most: usize) -> Self {
+        Self { waiting: VecDeque::new(), busy: Slots::default(), most }
     }
 
     fn take(&mut self) -> Option<T> {
-        if self.busy >= self.most {
+        if self.busy.taken() >= self.most {
             return None;
         }
         let next = self.waiting.pop_front()?;
-        self.busy += 1;
+        self.busy.take();
+        let_go(&mut self.waiting);
         Some(next)
+    }
+}
+
+/// So many slots of an empty queue are kept.
+const KEPT: usize = 4_096;
+
+/// What a rush needed is not kept when it is over.
+pub(super) fn let_go<T>(queue: &mut VecDeque<T>) {
+    if queue.is_empty() && queue.capacity() > KEPT {
+        *queue = VecDeque::new();
     }
 }
 
@@ -102,6 +126,7 @@ impl<T> Lane<T> {
 pub(super) struct Lanes {
     checks: Lane<Errand>,
     actions: Lane<Errand>,
+    posts: Lane<Errand>,
     launches: Lane<Errand>,
     stops: Lane<Errand>,
     finds: Lane<Errand>,
@@ -109,10 +134,11 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    pub(super) const fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits) -> Self {
         Self {
             checks: Lane::new(limits.checks),
             actions: Lane::new(limits.actions),
+            posts: Lane::new(limits.posts),
             launches: Lane::new(limits.launches),
             stops: Lane::new(limits.stops),
             finds: Lane::new(limits.finds),
@@ -124,6 +150,7 @@ impl Lanes {
         let lane = match errand.deed.kind() {
             Kind::Check => &mut self.checks,
             Kind::Action => &mut self.actions,
+            Kind::Post => &mut self.posts,
             Kind::Launch => &mut self.launches,
             Kind::Stop => &mut self.stops,
             Kind::Find => &mut self.finds,
@@ -141,6 +168,7 @@ impl Lanes {
         let lanes = [
             &mut self.stops,
             &mut self.finds,
+            &mut self.posts,
             &mut self.actions,
             &mut self.checks,
             &mut self.launches,
@@ -153,15 +181,20 @@ impl Lanes {
     }
 
     /// One of this kind has ended, or was not begun after all.
-    pub(super) const fn ended(&mut self, kind: Kind) {
-        let busy = match kind {
-            Kind::Check => &mut self.checks.busy,
-            Kind::Action => &mut self.actions.busy,
-            Kind::Launch => &mut self.launches.busy,
-            Kind::Stop => &mut self.stops.busy,
-            Kind::Find => &mut self.finds.busy,
-            Kind::Release => &mut self.releases.busy,
-        };
-        *busy = busy.saturating_sub(1);
+    pub(super) fn ended(&self, kind: Kind) {
+        self.slots(kind).give_back();
+    }
+
+    /// Those of a kind, for whoever is to rest and let others have one meanwhile.
+    pub(super) const fn slots(&self, kind: Kind) -> &Slots {
+        match kind {
+            Kind::Check => &self.checks.busy,
+            Kind::Action => &self.actions.busy,
+            Kind::Post => &self.posts.busy,
+            Kind::Launch => &self.launches.busy,
+            Kind::Stop => &self.stops.busy,
+            Kind::Find => &self.finds.busy,
+            Kind::Release => &self.releases.busy,
+        }
     }
 }

@@ -4,12 +4,12 @@
 //! the host (`blobs`), it is copied there when the attempt is over.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use kapell_core::log::{Frame, HEAD, LONGEST, Stream};
+use kapell_core::log::{Decoder, Frame, HEAD, LONGEST, Stream};
 use kapell_core::run::RunId;
 use kapell_core::seams::Timestamp;
 
@@ -20,6 +20,7 @@ use crate::cell::{ContainerLogs, logs};
 pub const MOST_FETCHED: u64 = 16 << 20;
 /// The part of a log that holds what was fetched.
 const FETCHED: &str = "fetched";
+const SEGMENT: &str = "00000001.log";
 /// What is on its way to the shared place ends so.
 const DRAFT: &str = ".draft";
 
@@ -153,13 +154,48 @@ impl RunLogs {
         }
     }
 
+    /// The same for what is still being written: it can be read as it comes. What is kept already stays, and is told to
+    /// `known`, but for remarks on what became of the rest of it.
+    pub fn follow(&self, attempt: &Attempt, known: impl FnMut(Frame)) -> io::Result<Fetched> {
+        let dir = self.output_of(attempt).join(FETCHED);
+        make_private(&dir)?;
+        let to = dir.join(SEGMENT);
+        let how = File::options().read(true).write(true).create(true).truncate(false).open(&to);
+        let mut file = how?;
+        let length = whole(&mut file, known)?;
+        file.set_len(length)?;
+        file.seek(SeekFrom::Start(length))?;
+        Ok(Fetched { file, draft: to.clone(), to, length, cut: None })
+    }
+
     /// Begins to keep what was written elsewhere, in the place of what was fetched before.
     pub fn fetch(&self, attempt: &Attempt) -> io::Result<Fetched> {
         let dir = self.output_of(attempt).join(FETCHED);
         make_private(&dir)?;
         let draft = dir.join("draft");
         let file = File::create(&draft)?;
-        Ok(Fetched { file, draft, to: dir.join("00000001.log"), length: 0, cut: None })
+        Ok(Fetched { file, draft, to: dir.join(SEGMENT), length: 0, cut: None })
+    }
+}
+
+/// How many bytes of a log are whole frames of work, which it tells.
+fn whole(file: &mut File, mut known: impl FnMut(Frame)) -> io::Result<u64> {
+    let (mut decoder, mut chunk) = (Decoder::default(), vec![0; 64 << 10]);
+    let (mut read, mut length) = (0, 0);
+    loop {
+        let count = file.read(&mut chunk)?;
+        decoder.push(&chunk[..count]);
+        // What is damaged is as good as what was not written to its end.
+        while let Ok(Some(frame)) = decoder.next_frame() {
+            read += size(&frame);
+            if frame.stream != Stream::Note {
+                length = read;
+                known(frame);
+            }
+        }
+        if count == 0 {
+            return Ok(length);
+        }
     }
 }
 
@@ -230,7 +266,11 @@ pub(super) fn make_private(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// A log on its way from elsewhere: seen only when all of it is there.
+fn size(frame: &Frame) -> u64 {
+    u64::try_from(HEAD + frame.bytes.len()).unwrap_or(u64::MAX)
+}
+
+/// A log on its way from elsewhere: seen only when all of it is there, unless it is followed.
 #[derive(Debug)]
 pub struct Fetched {
     file: File,
@@ -244,7 +284,7 @@ pub struct Fetched {
 impl Fetched {
     /// Keeps a frame. False once there is no room for more.
     pub fn take(&mut self, frame: &Frame) -> io::Result<bool> {
-        let size = u64::try_from(HEAD + frame.bytes.len()).unwrap_or(u64::MAX);
+        let size = size(frame);
         if self.cut.is_some() || self.length.saturating_add(size) > MOST_FETCHED {
             self.cut.get_or_insert(frame.at);
             return Ok(false);

@@ -3,6 +3,7 @@
 //! One actor owns all runs under way. A run that waits is a value in its slab and a line in its one queue of timers; a
 //! task works for it only while something is checked, launched, looked for or stopped.
 
+mod absent;
 mod actor;
 mod adoption;
 mod answers;
@@ -14,6 +15,7 @@ mod concierge;
 pub(crate) mod conformance;
 mod constrained;
 mod entry;
+mod errands;
 pub mod fake;
 mod generator;
 mod heart;
@@ -21,7 +23,10 @@ mod histogram;
 mod inbox;
 mod insist;
 pub mod janitor;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
 mod lanes;
+mod launcher;
 pub mod local;
 pub mod logs;
 mod outbox;
@@ -34,6 +39,7 @@ mod supplies;
 mod syncer;
 mod teller;
 mod timers;
+mod unled;
 mod workflow;
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kapell_core::job::JobDefinition;
+use kapell_core::job::{JobDefinition, Length};
 use kapell_core::run::{Evidence, Happened, Run, StopKind, WorkEnd};
 use kapell_core::seams::Timestamp;
+use tokio::time::timeout;
 
 use super::backend::{Attempt, Backend, Work};
 use super::checker::{Checker, Subject};
@@ -14,20 +15,20 @@ use super::logs::RunLogs;
 use crate::constraint::Pulse;
 use crate::failpoint;
 
-/// How long a backend may take to take work. Whether it has is then not known, so it is stopped.
-const LAUNCH_LIMIT: Duration = Duration::from_secs(60);
 /// How long it may take to say what it knows, until it is asked again.
 const FIND_LIMIT: Duration = Duration::from_secs(30);
 const FIND_PAUSE: Duration = Duration::from_secs(1);
 /// How often it is asked to end work, and how long it is left alone between.
 const STOP_TRIES: u32 = 5;
 const STOP_PAUSE: Duration = Duration::from_secs(2);
+/// What work has to end by itself, where its job does not say.
+const USUAL_GRACE: Duration = Duration::from_secs(30);
 
 /// What a deed needs to know.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
     pub(super) definition: Arc<JobDefinition>,
-    pub(super) run: Box<Run>,
+    pub(super) run: Arc<Run>,
     pub(super) attempt: u32,
     pub(super) started_at: Option<Timestamp>,
     pub(super) pulse: Pulse,
@@ -91,17 +92,17 @@ pub(super) async fn launch(case: Case, backend: Option<Arc<dyn Backend>>) -> Hap
         scheduled_at: case.run.scheduled_at,
     };
     failpoint::pass("launch");
-    let launched = tokio::time::timeout(LAUNCH_LIMIT, case.pulse.during(backend.launch(&work)));
-    let launched = launched.await;
+    let launch = case.pulse.during(backend.launch(&work));
+    let launched = match backend.launch_limit() {
+        None => launch.await,
+        Some(limit) => timeout(limit, launch).await.unwrap_or_else(|_| {
+            Err(format!("backend `{}` did not take it within {limit:?}", backend.name()))
+        }),
+    };
     failpoint::pass("launched");
     match launched {
-        Ok(Ok(())) => Happened::Launched { attempt },
-        Ok(Err(why)) => Happened::LaunchFailed { attempt, why },
-        Err(_) => {
-            let why =
-                format!("backend `{}` did not take it within {LAUNCH_LIMIT:?}", backend.name());
-            Happened::LaunchFailed { attempt, why }
-        }
+        Ok(()) => Happened::Launched { attempt },
+        Err(why) => Happened::LaunchFailed { attempt, why },
     }
 }
 
@@ -113,8 +114,10 @@ pub(super) async fn find(case: Case, backend: Option<Arc<dyn Backend>>) -> Happe
     };
     let name = case.name();
     loop {
+        failpoint::pass("find");
         let found = case.pulse.during(backend.find(&name, &case.run.place));
-        if let Ok(evidence) = tokio::time::timeout(FIND_LIMIT, found).await {
+        if let Ok(evidence) = timeout(FIND_LIMIT, found).await {
+            failpoint::pass("found");
             return Happened::Found { attempt, evidence };
         }
         tracing::warn!(run_id = %name.run_id, attempt, backend = backend.name(), "no word of the work of a run: asking again");
@@ -130,18 +133,40 @@ pub(super) async fn stop(
     let attempt = case.attempt;
     let Some(backend) = backend else { return Happened::Stopped { attempt, left: None } };
     let name = case.name();
-    let mut left = None;
+    let (mut left, mut kind) = (None, kind);
     for _ in 0..STOP_TRIES {
+        let limit = grace(&case.definition, kind) + backend.stop_limit();
         failpoint::pass("stop");
-        let stopped = case.pulse.during(backend.stop(&name, &case.run.place, kind)).await;
+        let stopping = backend.stop(&name, &case.run.place, kind);
+        let stopped = timeout(limit, case.pulse.during(stopping)).await;
         failpoint::pass("stopped");
         match stopped {
-            Ok(()) => return Happened::Stopped { attempt, left: None },
-            Err(why) => left = Some(why),
+            Ok(Ok(())) => return Happened::Stopped { attempt, left: None },
+            Ok(Err(why)) => left = Some(why),
+            Err(_) => {
+                left = Some(unended(&*backend, limit));
+                // It has had its grace.
+                kind = StopKind::AtOnce;
+            }
         }
         case.pulse.during(tokio::time::sleep(STOP_PAUSE)).await;
     }
     Happened::Stopped { attempt, left }
+}
+
+/// How long work may take to end by itself.
+fn grace(definition: &JobDefinition, kind: StopKind) -> Duration {
+    match kind {
+        StopKind::AtOnce => Duration::ZERO,
+        StopKind::Graceful => {
+            let own = definition.command.as_ref().and_then(|command| command.stop_grace);
+            own.map_or(USUAL_GRACE, Length::get)
+        }
+    }
+}
+
+fn unended(backend: &dyn Backend, limit: Duration) -> String {
+    format!("it may still run: backend `{}` did not end it within {limit:?}", backend.name())
 }
 
 /// Lets go of attempts whose outcome is stored or that nobody needs, ended first if they may still run.
@@ -152,11 +177,18 @@ pub(super) async fn discharge(
     logs: Option<RunLogs>,
 ) {
     let place = backend.place();
+    let limit = backend.stop_limit();
+    let stop = async |attempt: &Attempt| {
+        let stopped = timeout(limit, backend.stop(attempt, &place, StopKind::AtOnce)).await;
+        stopped.unwrap_or_else(|_| Err(unended(&*backend, limit)))
+    };
     for attempt in attempts {
-        if stops && let Err(why) = backend.stop(&attempt, &place, StopKind::AtOnce).await {
+        if stops && let Err(why) = stop(&attempt).await {
             let run_id = &attempt.run_id;
             tracing::error!(%run_id, attempt = attempt.number, why, "work that nobody needs could not be ended");
-            continue;
+            if !backend.may_be_forgotten(&attempt) {
+                continue;
+            }
         }
         failpoint::pass("release");
         backend.release(&attempt).await;

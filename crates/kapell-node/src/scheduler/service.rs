@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_core::job::due::AHEAD;
-use kapell_core::run::StopKind;
+use kapell_core::run::{START_TIMEOUT, StopKind};
 use kapell_core::seams::Clock;
 use tokio::sync::{mpsc, watch};
 
@@ -28,6 +28,8 @@ pub struct Settings {
     pub most_missed: u32,
     /// How often everything is looked at once more.
     pub safety_pass: Duration,
+    /// Between a launch and the work that runs, where the job does not say.
+    pub start_timeout: Duration,
     /// How often figures are made.
     pub stats_flush: Duration,
     pub limits: Limits,
@@ -40,6 +42,7 @@ impl Default for Settings {
             heartbeat: Duration::from_secs(10),
             most_missed: 3,
             safety_pass: Duration::from_secs(60),
+            start_timeout: START_TIMEOUT,
             stats_flush: Duration::from_secs(30),
             limits: Limits::default(),
         }
@@ -112,6 +115,7 @@ impl Service for SchedulerService {
             backends,
             checker,
             settings: parts.settings,
+            since: stage.tenure.record().since,
             shown,
         });
         actor.adopt();

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::entry::Entry;
 
 /// So many slots are made at once. They never move, and none are made in reserve by doubling.
-const CHUNK: usize = 1_024;
+pub(super) const CHUNK: usize = 1_024;
 
 /// Names one run for as long as it is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +14,22 @@ pub(super) struct Key {
     slot: u32,
     /// How often the slot had been used before.
     round: u32,
+}
+
+impl Key {
+    pub(super) const fn slot(self) -> usize {
+        self.slot as usize
+    }
+
+    /// The same as a number, for those who need not know what it names.
+    pub(super) fn tag(self) -> u64 {
+        u64::from(self.round) << u32::BITS | u64::from(self.slot)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a half each")]
+    pub(super) const fn of_tag(tag: u64) -> Self {
+        Self { slot: tag as u32, round: (tag >> u32::BITS) as u32 }
+    }
 }
 
 #[derive(Debug)]

@@ -1,6 +1,8 @@
 //! The stats collector: what runs took, a job at a time and all together.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kapell_core::board::JobId;
@@ -15,6 +17,8 @@ const ENDS: [RunState; 4] =
 /// What runs spend their time on, in the order of their histograms.
 const PHASES: [&str; 7] =
     ["pre_run", "constraint_check", "pod_start", "execution", "termination", "retry_wait", "total"];
+/// So many jobs are read in one go.
+const READ_AT_ONCE: usize = 256;
 const QUANTILES: [(u64, &str); 3] = [(500, "0.5"), (950, "0.95"), (990, "0.99")];
 
 fn phases(metrics: &RunMetrics) -> [u64; PHASES.len()] {
@@ -101,10 +105,35 @@ impl Tally {
     }
 }
 
-/// What others see of the figures: made every half minute.
+/// Of each job what its runs took. Whoever reads them all does so a part at a time: the scheduler adds to them meanwhile.
+#[derive(Debug, Default)]
+struct Tallies(Mutex<BTreeMap<JobId, Tally>>);
+
+impl Tallies {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, Tally>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn figures(&self) -> BTreeMap<JobId, JobFigures> {
+        let mut all: Vec<(JobId, JobFigures)> = Vec::new();
+        loop {
+            let from =
+                all.last().map_or(Bound::Unbounded, |(last, _)| Bound::Excluded(last.clone()));
+            let tallies = self.lock();
+            let part = tallies.range((from, Bound::Unbounded)).take(READ_AT_ONCE);
+            let before = all.len();
+            all.extend(part.map(|(job_id, tally)| (job_id.clone(), tally.figures())));
+            if all.len() == before {
+                return all.into_iter().collect();
+            }
+        }
+    }
+}
+
+/// What others see of the figures: made every half minute, but for those of jobs, which are as they are.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    pub jobs: BTreeMap<JobId, JobFigures>,
+    jobs: Arc<Tallies>,
     pub all: JobFigures,
     /// How long after their time runs began.
     pub lateness: Percentiles,
@@ -112,6 +141,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// A job at a time.
+    pub fn jobs(&self) -> BTreeMap<JobId, JobFigures> {
+        self.jobs.figures()
+    }
+
     /// For Prometheus: nothing that grows with the number of runs or jobs.
     pub fn figures(&self) -> &[Figure] {
         &self.figures
@@ -129,18 +163,19 @@ pub(super) struct Now {
 
 #[derive(Debug, Default)]
 pub(super) struct Collector {
-    jobs: BTreeMap<JobId, Tally>,
+    jobs: Arc<Tallies>,
     all: Tally,
     sums: [u64; PHASES.len()],
     lateness: Histogram,
     pub(super) heartbeats: u64,
     pub(super) jumps: u64,
+    pub(super) leftovers: u64,
     counts: [u64; 4],
 }
 
 impl Collector {
     pub(super) fn ended(&mut self, job_id: JobId, state: RunState, metrics: &RunMetrics) {
-        self.jobs.entry(job_id).or_default().add(state, metrics);
+        self.jobs.lock().entry(job_id).or_default().add(state, metrics);
         self.all.add(state, metrics);
         for (sum, took) in self.sums.iter_mut().zip(phases(metrics)) {
             *sum = sum.saturating_add(took);
@@ -162,12 +197,12 @@ impl Collector {
     }
 
     pub(super) fn forget(&mut self, job_id: &JobId) {
-        self.jobs.remove(job_id);
+        self.jobs.lock().remove(job_id);
     }
 
     pub(super) fn snapshot(&self, now: &Now) -> Snapshot {
         Snapshot {
-            jobs: self.jobs.iter().map(|(id, tally)| (id.clone(), tally.figures())).collect(),
+            jobs: Arc::clone(&self.jobs),
             all: self.all.figures(),
             lateness: Percentiles::of(&self.lateness),
             figures: self.figures(now),
@@ -248,6 +283,11 @@ impl Collector {
             ("kapell_scheduler_begun_total", self.lateness.count(), "Runs whose time came."),
             ("kapell_run_heartbeats_total", self.heartbeats, "Heartbeats of runs that ended."),
             ("kapell_scheduler_clock_jumps_total", self.jumps, "How often the clock was set."),
+            (
+                "kapell_scheduler_leftovers_total",
+                self.leftovers,
+                "Work that was found and that no run knew.",
+            ),
         ];
         figures.extend(rest.map(|(name, value, help)| figure(name, number(value), help)));
         figures

@@ -1,29 +1,33 @@
 //! One step of one run: it is told something, and what it asks for is set going.
 
+use std::hint;
 use std::sync::Arc;
 
 use kapell_core::board::JobId;
 use kapell_core::job::admit::{Decision, Places, Terms};
-use kapell_core::job::{Job, JobDefinition, JobRequest};
+use kapell_core::job::{Job, JobDefinition, JobRequest, PassReason, explain};
 use kapell_core::planted::Flaw;
 use kapell_core::run::{
     Ask, Entry as Note, Happened, Noted, Orchestrator, Run, RunId, RunState, RunUpdate, Sight,
-    StopKind, Timer, UpdateKind,
+    SkippedBy, StopKind, Timer, UpdateKind,
 };
 use kapell_core::seams::Timestamp;
 
-use super::actor::{Actor, SLICE};
+use super::actor::Actor;
 use super::backend::Attempt;
 use super::entry::{Asks, Entry};
 use super::insist::insist;
-use super::lanes::{Deed, Discharge, Errand};
+use super::lanes::{Deed, Discharge, Errand, let_go};
 use super::slab::Key;
 use super::supplies::Backends;
+
+/// So many runs that are due are looked at before the first of them begins.
+const READ_AHEAD: usize = 64;
 
 impl Actor {
     /// Takes up a run that the board has, new or left by another leader.
     pub(super) fn take_up(&mut self, run: &Run) {
-        let Some(plan) = self.plan_of(run) else { return };
+        let Some(plan) = self.plan_of(run) else { return self.end_unled(run) };
         let (it, mut asks) = Orchestrator::begin(run, plan, self.wall());
         let unasked = self.board.settings().planted.has(Flaw::LaunchUnasked);
         for ask in &mut asks {
@@ -52,6 +56,7 @@ impl Actor {
         while let Some((key, happened)) = self.todo.pop_front() {
             self.step(key, happened);
         }
+        let_go(&mut self.todo);
         self.show_changed();
     }
 
@@ -61,13 +66,14 @@ impl Actor {
         if happened == Happened::Rang(Timer::Due) {
             self.stats.began(now.since(entry.it.due_at()));
         }
-        let mut told = entry.it.noted().len();
+        let is_logged = tracing::enabled!(tracing::Level::ERROR);
+        let mut told = if is_logged { entry.it.noted().len() } else { 0 };
         let asks = entry.it.handle(happened, now);
-        if tracing::enabled!(tracing::Level::ERROR) {
+        if is_logged {
             for ask in &asks {
                 match ask {
                     Ask::Store(update) => {
-                        log(&entry.it, update.timeline.get(told..).unwrap_or_default());
+                        log(&entry.it, update.timeline.iter().skip(told));
                         told = 0;
                     }
                     Ask::Ignored { what } => log_ignored(&entry.it, what),
@@ -84,7 +90,7 @@ impl Actor {
                     | Ask::Done => {}
                 }
             }
-            log(&entry.it, entry.it.noted().get(told..).unwrap_or_default());
+            log(&entry.it, entry.it.noted().iter().skip(told));
         }
         if entry.shown || !entry.it.state().is_stored() {
             self.changed.push(key);
@@ -146,6 +152,9 @@ impl Actor {
             // Nobody has to make way for it.
             return self.tell(key, Happened::TurnedAway { why });
         }
+        if self.places.takes_at_once(&run_id) {
+            return self.tell(key, Happened::Admitted);
+        }
         let ask = match entry.asks {
             Asks::AsOverlapSays => Places::ask,
             Asks::InTurn => Places::ask_in_turn,
@@ -183,24 +192,31 @@ impl Actor {
         }
     }
 
-    fn store(&mut self, key: Key, mut update: Box<RunUpdate>) {
-        let Some(entry) = self.slab.get(key) else { return };
-        if update.kind == UpdateKind::Intent
-            && let Some(backend) = Backends::number_for(&entry.it.plan().definition)
-        {
-            update.place = self.backends.get(backend).place();
+    fn store(&mut self, key: Key, mut stored: Arc<RunUpdate>) {
+        let Some(entry) = self.slab.get_mut(key) else { return };
+        let update = Arc::make_mut(&mut stored);
+        let backend = Backends::number_for(&entry.it.plan().definition);
+        let backend = backend.map(|number| self.backends.get(number));
+        if let (UpdateKind::Intent, Some(backend)) = (update.kind, backend) {
+            update.place = backend.place_of(&entry.it.plan().definition);
         }
         // Work of this host writes here; what tasks wrote is fetched to here when they are over.
         if entry.launched || update.kind == UpdateKind::Intent {
             let keeps = self.backends.keeps().filter(|_| update.kind != UpdateKind::Started);
             update.log_host = keeps.map(|keeps| keeps.address.clone()).unwrap_or_default();
         }
-        if let Some(metrics) = &update.metrics {
+        if matches!(update.kind, UpdateKind::Retry | UpdateKind::Ended) {
+            let name = Attempt { run_id: entry.it.run_id().clone(), number: update.attempt };
+            // Counted while its backend knows it: what is released is forgotten.
+            entry.calls += backend.map_or(0, |backend| backend.calls(&name));
+        }
+        if let Some(metrics) = &mut update.metrics {
+            metrics.kubernetes_api_calls = entry.calls;
             self.stats.ended(entry.it.run_id().job_id(), update.state, metrics);
         }
         let (kind, attempt) = (update.kind, update.attempt);
         let now = self.clock.now();
-        self.syncer.offer(entry.it.run_id(), update, now);
+        self.syncer.offer((key, entry.it.run_id()), stored, now);
         let hasty = self.board.settings().planted.has(Flaw::LaunchBeforeIntent);
         if hasty && kind == UpdateKind::Intent {
             self.tell(key, Happened::Stored { kind, attempt });
@@ -298,19 +314,62 @@ impl Actor {
 
     /// Timers that have gone off: what is due at one instant is decided in one go, unless there is very much to store.
     pub(super) fn ring(&mut self, now: Timestamp) {
+        let mut due = Vec::with_capacity(READ_AHEAD);
         while !self.syncer.is_full() {
-            for _ in 0..SLICE {
-                let Some((_, key)) = self.timers.take_due(now) else { break };
-                let ring = self.slab.get_mut(key).and_then(|entry| entry.ring.take());
-                if let Some((_, timer)) = ring {
-                    self.tell(key, Happened::Rang(timer));
+            due.extend(std::iter::from_fn(|| self.timers.take_due(now)).take(READ_AHEAD));
+            self.read_ahead(&due);
+            for (at, key) in due.drain(..) {
+                // What was put off or called off meanwhile does not ring.
+                let rang = |entry: &mut Entry| entry.ring.take_if(|(set, _)| *set == at);
+                match self.slab.get_mut(key).and_then(rang) {
+                    Some((_, Timer::Due)) if self.begins_at_once(key) => {}
+                    Some((_, timer)) => {
+                        // Nobody who is due later asks for a place before it.
+                        self.tell(key, Happened::Rang(timer));
+                        self.settle();
+                    }
+                    None => {}
                 }
             }
-            if self.todo.is_empty() {
+            if self.timers.next().is_none_or(|next| next > now) {
                 return;
             }
-            self.settle();
         }
+    }
+
+    /// Looks at all that runs need which are due. What lies far apart in memory comes sooner if much of it is asked for
+    /// before the first of it is waited for.
+    fn read_ahead(&self, due: &[(Timestamp, Key)]) {
+        let entries = || due.iter().filter_map(|(_, key)| self.slab.get(*key));
+        let of_job = |entry: &Entry| {
+            let definition = &entry.it.plan().definition;
+            let backend = Backends::number_for(definition).unwrap_or(0);
+            backend + usize::from(definition.starting_deadline.is_some())
+        };
+        hint::black_box(entries().map(of_job).sum::<usize>());
+        let beside = |entry: &Entry| self.places.beside(entry.it.run_id());
+        hint::black_box(entries().map(beside).sum::<usize>());
+    }
+
+    /// Has a run begin whose time has come, if there is nothing to ask and nobody in its way.
+    fn begins_at_once(&mut self, key: Key) -> bool {
+        let now = self.wall();
+        let Some(entry) = self.slab.get(key) else { return false };
+        let run_id = entry.it.run_id();
+        let begins = entry.it.is_plainly_due(now)
+            && self.rests(run_id).is_none()
+            && self.places.takes_at_once(run_id);
+        if !begins {
+            return false;
+        }
+        let Some(entry) = self.slab.get_mut(key) else { return false };
+        self.stats.began(now.since(entry.it.due_at()));
+        let intent = entry.it.begin_at_once(now);
+        if tracing::enabled!(tracing::Level::ERROR) {
+            log(&entry.it, intent.timeline.iter());
+        }
+        self.store(key, intent);
+        true
     }
 
     /// The clock was set: what waits for a length of time goes on waiting for it, what waits for a time of day does not.
@@ -334,6 +393,22 @@ impl Actor {
             self.slab.iter_mut().filter_map(|(key, entry)| entry.ring.map(|(at, _)| (at, key)));
         self.timers.replace(rings);
         self.generator.look_at_all();
+    }
+
+    /// Runs of a job that were made ahead of their time and that an action has passed over do not begin.
+    pub(super) fn pass_over(&mut self, job_id: &JobId) {
+        let runs: Vec<RunId> = self.board.look(job_id.as_str(), |records| {
+            let Some(job) = records.jobs.get(job_id) else { return Vec::new() };
+            let waits = |at: &Timestamp| {
+                let run = records.runs.get(&RunId::scheduled(job_id, *at))?;
+                (run.state == RunState::PreRun).then(|| run.run_id.clone())
+            };
+            job.skips.iter().filter_map(waits).collect()
+        });
+        for key in runs.iter().filter_map(|run_id| self.slab.key(run_id)).collect::<Vec<_>>() {
+            let (_, why) = explain::pass_reason(&PassReason::SkippedByAction);
+            self.tell(key, Happened::PassedOver { by: SkippedBy::Action, why });
+        }
     }
 
     /// A job has another revision: it reaches runs that wait for their time.
@@ -374,12 +449,12 @@ pub(super) fn log_beat(it: &Orchestrator) {
 }
 
 /// Steps are for information, violated constraints are warnings, failures are errors.
-fn log(it: &Orchestrator, notes: &[Note]) {
+fn log(it: &Orchestrator, notes: impl Iterator<Item = Note>) {
     let (run_id, scheduled_at) = (it.run_id(), it.scheduled_at().0);
     let job_id = run_id.job();
     for Note { attempt, noted, .. } in notes {
         let state = it.state().name();
-        match noted {
+        match &noted {
             Noted::State { to: to @ (RunState::Failed | RunState::Orphaned), why } => {
                 tracing::error!(%run_id, job_id, scheduled_at, state = to.name(), attempt, why = &**why, "a run has failed");
             }
@@ -398,13 +473,16 @@ fn log(it: &Orchestrator, notes: &[Note]) {
             Noted::Action { name, ok: false, message } => {
                 tracing::error!(%run_id, job_id, scheduled_at, state, attempt, action = name, said = message, "an action failed");
             }
+            // A mistake of ours: the run stays where it is.
+            Noted::Ignored { what } => {
+                tracing::error!(%run_id, job_id, scheduled_at, state, attempt, what, "a step of a run is not legal");
+            }
             Noted::Constraint { met: true, .. }
             | Noted::Revision { .. }
             | Noted::Waits { .. }
             | Noted::Skipped { .. }
             | Noted::Adopted { .. }
-            | Noted::Cancel { .. }
-            | Noted::Ignored { .. } => {
+            | Noted::Cancel { .. } => {
                 tracing::debug!(%run_id, job_id, scheduled_at, state, attempt, ?noted, "noted of a run");
             }
         }

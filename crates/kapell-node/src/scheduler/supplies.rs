@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kapell_core::board::secrets::Due;
@@ -10,6 +11,7 @@ use kapell_core::board::{Domain, SecretName, TaskGuid};
 use kapell_core::causes::chain;
 use kapell_core::constraint::lines::Pace;
 use kapell_core::job::{JobDefinition, Payload};
+use kapell_core::kubernetes::Clusters;
 use kapell_core::run::StopKind;
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::secret::Secret;
@@ -17,12 +19,15 @@ use kapell_store::Store;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::absent::Absent;
 use super::backend::{Backend, Newsroom, Secrets};
-use super::cells::{CellsBackend, TaskLogs};
+use super::cells::{CellsBackend, Logs, TaskLogs};
 use super::checker::Checker;
 use super::concierge;
 use super::constrained::Constrained;
 use super::inbox::Scheduler;
+#[cfg(feature = "kubernetes")]
+use super::kubernetes::{self, KubernetesBackend};
 use super::local::{self, LocalBackend};
 use super::logs::RunLogs;
 use super::outbox::BoardOutbox;
@@ -33,13 +38,22 @@ use crate::elections::Tenure;
 use crate::link::CellLink;
 use crate::webhook::{self, Handler, HttpOutbound};
 
+#[cfg(feature = "kubernetes")]
+const NO_CLUSTER: Absent = Absent {
+    name: "kubernetes",
+    why: "no Kubernetes cluster is known to this host: name a file of clusters by the setting `kubernetes_clusters`",
+};
+#[cfg(not(feature = "kubernetes"))]
+const NO_CLUSTER: Absent =
+    Absent { name: "kubernetes", why: "this host was built without Kubernetes" };
+
 /// Messages of constraints and actions that wait at most.
 const WAITING: usize = 256;
 
-/// Where the work of each kind of job is done: on the host that leads, or on cells.
+/// Where the work of each kind of job is done: on the host that leads, on cells, or on Kubernetes.
 #[derive(Debug, Clone)]
 pub struct Backends {
-    all: [Arc<dyn Backend>; 2],
+    all: [Arc<dyn Backend>; 3],
     keeps: Option<Keeps>,
 }
 
@@ -52,7 +66,14 @@ pub struct Keeps {
 
 impl Backends {
     pub fn new(host: Arc<dyn Backend>, cells: Arc<dyn Backend>) -> Self {
-        Self { all: [host, cells], keeps: None }
+        Self { all: [host, cells, Arc::new(NO_CLUSTER)], keeps: None }
+    }
+
+    /// The same with clusters.
+    #[must_use]
+    pub fn with_clusters(self, clusters: Arc<dyn Backend>) -> Self {
+        let [host, cells, _] = self.all;
+        Self { all: [host, cells, clusters], ..self }
     }
 
     /// The same on a host that keeps what is written.
@@ -78,6 +99,7 @@ impl Backends {
         match definition.payload()? {
             Payload::Command(_) | Payload::Workflow(_) => Some(0),
             Payload::Task(_) => Some(1),
+            Payload::Kubernetes(_) => Some(2),
         }
     }
 
@@ -135,11 +157,37 @@ pub struct HostSupplies {
     pub cells: Arc<dyn CellLink>,
     pub task_logs: Arc<dyn TaskLogs>,
     pub key: ClusterKey,
+    /// Kubernetes clusters, and whose Jobs ours are there.
+    pub clusters: Clusters,
+    pub owner: String,
+    /// Between a launch and the work that runs, where the job does not say.
+    pub start_timeout: Duration,
 }
 
 impl fmt::Debug for HostSupplies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostSupplies").field("data_dir", &self.data_dir).finish_non_exhaustive()
+    }
+}
+
+impl HostSupplies {
+    #[cfg(feature = "kubernetes")]
+    async fn with_clusters(&self, backends: Backends, newsroom: Newsroom) -> Backends {
+        let opened = KubernetesBackend::open(kubernetes::Parts {
+            clusters: self.clusters.clone(),
+            owner: self.owner.clone(),
+            start_timeout: self.start_timeout,
+            newsroom,
+            clock: Arc::clone(&self.clock),
+            logs: Some(self.keeps.logs.clone()),
+        });
+        backends.with_clusters(Arc::new(opened.await))
+    }
+
+    #[cfg(not(feature = "kubernetes"))]
+    #[expect(clippy::unused_async, reason = "as with Kubernetes")]
+    async fn with_clusters(&self, backends: Backends, _newsroom: Newsroom) -> Backends {
+        backends
     }
 }
 
@@ -162,10 +210,14 @@ impl Supplies for HostSupplies {
         let cells = CellsBackend::new(
             board.clone(),
             Arc::clone(&self.cells),
-            Arc::clone(&self.task_logs),
-            Some(self.keeps.logs.clone()),
-            newsroom,
+            Some(Logs { of_tasks: Arc::clone(&self.task_logs), of_runs: self.keeps.logs.clone() }),
+            newsroom.clone(),
         );
+        let mut backends =
+            Backends::new(Arc::new(host), Arc::new(cells)).keeping(self.keeps.clone());
+        if !self.clusters.all.is_empty() {
+            backends = self.with_clusters(backends, newsroom).await;
+        }
         let outbox = BoardOutbox(board.clone());
         let parts = webhook::Parts {
             outbound: Arc::new(HttpOutbound::new(None, Arc::clone(&self.clock))),
@@ -187,7 +239,7 @@ impl Supplies for HostSupplies {
         errands.spawn(worker.run());
         errands.spawn(concierge::serve(board, scheduler, messages));
         Ok(Supply {
-            backends: Backends::new(Arc::new(host), Arc::new(cells)).keeping(self.keeps.clone()),
+            backends,
             checker: Arc::new(Constrained::new(constraint::Checker::new(means))),
             webhooks: Some(webhooks),
             errands,

@@ -69,9 +69,24 @@ impl Teller {
         self.change(attempt, |known| {
             if let End::Ended(work) = &mut end {
                 work.began = work.began.or(known.started);
+                // The two may be by different clocks.
+                work.at = work.began.map_or(work.at, |began| work.at.max(began));
             }
             known.end = known.end.take().or(Some(end));
         });
+    }
+
+    #[cfg(feature = "kubernetes")]
+    /// Something else than before keeps it from starting.
+    pub(super) fn hindered(&self, attempt: &Attempt, why: &str) {
+        if self
+            .known()
+            .get(attempt)
+            .is_some_and(|known| known.wanted > 0 && known.told == Told::Nothing)
+        {
+            let what = What::Hindered { why: why.to_owned() };
+            drop(self.newsroom.send(News { attempt: attempt.clone(), what }));
+        }
     }
 
     /// What is known of an attempt; what this says is not told again.

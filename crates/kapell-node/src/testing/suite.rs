@@ -30,18 +30,29 @@ pub struct Speed {
     pub lease: Duration,
     /// How much later than it should something may be seen.
     pub slack: Duration,
+    /// Whether whoever holds a seat is told when somebody else changes it. Where a store tells of nothing by itself, and to look
+    /// costs a request each time, the next renewal finds out.
+    pub told: bool,
     /// How many cases run at once.
     pub together: usize,
 }
 
 impl Speed {
     /// For a runtime whose time is paused: the lease is the usual one and costs nothing.
-    pub const PAUSED: Self =
-        Self { lease: Duration::from_secs(20), slack: Duration::from_millis(50), together: 1 };
+    pub const PAUSED: Self = Self {
+        lease: Duration::from_secs(20),
+        slack: Duration::from_millis(50),
+        told: true,
+        together: 1,
+    };
 
     /// For a real server on a busy machine.
-    pub const REAL: Self =
-        Self { lease: Duration::from_secs(3), slack: Duration::from_millis(700), together: 8 };
+    pub const REAL: Self = Self {
+        lease: Duration::from_secs(3),
+        slack: Duration::from_millis(700),
+        told: true,
+        together: 8,
+    };
 }
 
 pub(super) type Case = (&'static str, fn(World) -> Pin<Box<dyn Future<Output = ()> + Send>>);

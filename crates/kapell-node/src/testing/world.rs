@@ -77,6 +77,11 @@ impl World {
         self.speed.slack
     }
 
+    /// How soon whoever holds a seat finds out that somebody else has changed it.
+    pub fn noticed(&self) -> Duration {
+        if self.speed.told { self.slack() } else { self.lease() / 4 + self.slack() }
+    }
+
     pub fn now(&self) -> Moment {
         self.stores.clock().now()
     }

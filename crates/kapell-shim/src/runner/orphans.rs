@@ -15,6 +15,9 @@ use crate::{number, sys};
 const MARK: &[u8] = b"KAPELL_CONTAINER=";
 /// How long what was killed may take to be gone.
 const PATIENCE_MS: u64 = 10_000;
+/// How often the environment of a process is looked for that is about to have one, a millisecond apart.
+const MOST_LOOKS: u32 = 50;
+const LEAST_LOOKS: u32 = 3;
 
 #[derive(Clone, Copy)]
 enum Owner {
@@ -81,7 +84,16 @@ fn file(pid: i32, name: &[u8]) -> Vec<u8> {
 
 /// Of which program a process says that it is.
 fn mark(pid: i32) -> Option<Vec<u8>> {
-    let environment = file(pid, b"/environ");
+    let mut environment = file(pid, b"/environ");
+    for look in 0..MOST_LOOKS {
+        // What is so now may not have been so when the environment was read.
+        let is_certain = look >= LEAST_LOOKS && !is_between_programs(pid);
+        if !environment.is_empty() || is_certain {
+            break;
+        }
+        sys::poll([-1; 3], Some(1));
+        environment = file(pid, b"/environ");
+    }
     let mut variables = environment.split(|byte| *byte == 0);
     variables.find_map(|variable| variable.strip_prefix(MARK)).map(<[u8]>::to_vec)
 }
@@ -97,6 +109,14 @@ fn stat(pid: i32) -> Vec<u8> {
 /// When it was started: the twenty-second field. What cannot be read is gone, and older than all.
 fn born(pid: i32) -> u64 {
     stat(pid).split(|byte| *byte == b' ').nth(19).and_then(number::parse).unwrap_or(0)
+}
+
+/// Whether a process has left one program and the next is not there yet: it has no environment then, not even an empty one.
+/// The end of that is the fifty-first field.
+fn is_between_programs(pid: i32) -> bool {
+    let stat = stat(pid);
+    let mut fields = stat.split(|byte| *byte == b' ');
+    !matches!(fields.next(), None | Some(b"" | b"Z" | b"X")) && fields.nth(47) == Some(b"0")
 }
 
 /// One that has ended stays in the list until its parent asks how, which may be never.

@@ -19,13 +19,20 @@ use kapell_node::link::{CellLink, LinkError};
 use kapell_node::system::{SystemClock, SystemIds};
 use kapell_store::file::{FileStore, Holder};
 use kapell_store::model::Raise;
-use kapell_store::{How, Store};
+use kapell_store::{How, Location, Store};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// How the stores of benchmarks are opened.
 pub fn how() -> How {
     How { create: true, timeout: Duration::from_secs(5), clock: Arc::new(SystemClock) }
+}
+
+/// The store at a URL.
+pub async fn open(url: &str) -> anyhow::Result<Arc<dyn Store>> {
+    let location: Location = url.parse()?;
+    let holder = Holder { pid: 0, address: None, command: String::new(), since_ms: 0 };
+    Ok(location.open(&holder, &how()).await?)
 }
 
 /// The embedded store in a directory.

@@ -1,5 +1,6 @@
 //! One `kapell up`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ pub struct Site {
     kapell: PathBuf,
     dir: PathBuf,
     pub port: u16,
+    settings: Vec<(&'static str, OsString)>,
     running: Option<Running>,
 }
 
@@ -35,7 +37,12 @@ impl Site {
     pub fn new(kapell: &Path, dir: PathBuf) -> anyhow::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        Ok(Self { kapell: kapell.to_owned(), dir, port, running: None })
+        Ok(Self { kapell: kapell.to_owned(), dir, port, settings: Vec::new(), running: None })
+    }
+
+    /// Sets something for when it is started from now on.
+    pub fn set(&mut self, name: &'static str, value: impl Into<OsString>) {
+        self.settings.push((name, value.into()));
     }
 
     /// Starts it; it is not ready yet. Dropped, it is killed.
@@ -44,6 +51,7 @@ impl Site {
         command.env_clear().env("PATH", "/usr/bin:/bin").args(["up", "--log", "json", "--dir"]);
         command.arg(self.dir.join("up")).arg("--state-dir").arg(self.dir.join("state"));
         command.args(["--port", &self.port.to_string()]);
+        command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.kill_on_drop(true).spawn().context("kapell does not start")?;
         let out = BufReader::new(child.stdout.take().context("its output")?);

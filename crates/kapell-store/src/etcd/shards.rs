@@ -161,7 +161,7 @@ impl Etcd {
             let (path, value) = kv.into_key_value();
             Item { key: Key::new(&path[records.len()..]), value }
         });
-        Ok(Page { items: items.collect(), more })
+        Ok(Page::of(items.collect(), more))
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use kapell_core::seams::Moment;
 
 use crate::book::{Book, Change, Records};
-use crate::model::{Key, Shard};
+use crate::model::Shard;
+use crate::pair::{Filed, Pair};
 
 /// How many changes of a shard are kept before those that no longer count are dropped.
 const KEPT: usize = 1 << 16;
@@ -30,8 +31,9 @@ struct Kept {
     /// Sorts as the key does, or equal: most comparisons need not look at the keys, which
     /// lie all over the memory.
     rank: u64,
-    key: Key,
-    value: Option<Box<[u8]>>,
+    pair: Pair,
+    /// Otherwise it was deleted.
+    is_there: bool,
 }
 
 impl Bulk {
@@ -43,10 +45,11 @@ impl Bulk {
     pub(super) fn add(&mut self, change: Change) {
         match change {
             Change::Entry { .. } | Change::Fence { .. } => self.book.apply(change, self.now),
-            Change::Put { shard, key, value } => {
-                self.piles.entry(shard).or_default().push(key, Some(value));
+            Change::Put { shard, pair } => self.piles.entry(shard).or_default().push(pair, true),
+            Change::Delete { shard, key } => {
+                let pair = Pair::new(key.as_bytes(), &[]);
+                self.piles.entry(shard).or_default().push(pair, false);
             }
-            Change::Delete { shard, key } => self.piles.entry(shard).or_default().push(key, None),
         }
     }
 
@@ -77,8 +80,8 @@ impl Bulk {
 }
 
 impl Pile {
-    fn push(&mut self, key: Key, value: Option<Box<[u8]>>) {
-        self.changes.push(Kept { rank: 0, key, value });
+    fn push(&mut self, pair: Pair, is_there: bool) {
+        self.changes.push(Kept { rank: 0, pair, is_there });
         if self.changes.len() > self.limit.max(KEPT) {
             self.settle();
             self.limit = self.changes.len() * 2;
@@ -87,16 +90,17 @@ impl Pile {
 
     /// Leaves one change a key, the last one, in key order.
     fn settle(&mut self) {
-        if self.changes.is_sorted_by(|a, b| a.key < b.key) {
+        if self.changes.is_sorted_by(|a, b| a.pair.key() < b.pair.key()) {
             return;
         }
         self.rank();
-        self.changes.sort_by(|a, b| a.rank.cmp(&b.rank).then_with(|| a.key.cmp(&b.key)));
+        self.changes
+            .sort_by(|a, b| a.rank.cmp(&b.rank).then_with(|| a.pair.key().cmp(b.pair.key())));
         // `dedup_by` keeps the first of its equals, which is therefore made the last one.
         self.changes.dedup_by(|later, kept| {
-            let is_same = later.rank == kept.rank && later.key == kept.key;
+            let is_same = later.rank == kept.rank && later.pair.key() == kept.pair.key();
             if is_same {
-                kept.value = later.value.take();
+                std::mem::swap(later, kept);
             }
             is_same
         });
@@ -105,14 +109,14 @@ impl Pile {
     /// Ranks keys by the eight bytes behind what all of them begin with.
     fn rank(&mut self) {
         let Some(first) = self.changes.first() else { return };
-        let mut shared = first.key.as_bytes();
-        for Kept { key, .. } in &self.changes {
-            let same = shared.iter().zip(key.as_bytes()).take_while(|(a, b)| a == b).count();
+        let mut shared = first.pair.key();
+        for Kept { pair, .. } in &self.changes {
+            let same = shared.iter().zip(pair.key()).take_while(|(a, b)| a == b).count();
             shared = &shared[..same];
         }
         let shared = shared.len();
-        for Kept { rank, key, .. } in &mut self.changes {
-            let rest = &key.as_bytes()[shared..];
+        for Kept { rank, pair, .. } in &mut self.changes {
+            let rest = &pair.key()[shared..];
             let mut bytes = [0; 8];
             let length = rest.len().min(8);
             bytes[..length].copy_from_slice(&rest[..length]);
@@ -123,10 +127,9 @@ impl Pile {
     fn sorted(mut self) -> (Records, usize) {
         self.settle();
         let mut bytes = 0;
-        let there = self.changes.into_iter().filter_map(|Kept { key, value, .. }| {
-            let value = value?;
-            bytes += key.as_bytes().len() + value.len();
-            Some((key, value))
+        let there = self.changes.into_iter().filter(|kept| kept.is_there).map(|kept| {
+            bytes += kept.pair.bytes();
+            Filed(kept.pair)
         });
         let records = there.collect();
         (records, bytes)
@@ -138,6 +141,7 @@ mod tests {
     use kapell_core::seat::Seat;
 
     use super::*;
+    use crate::model::Key;
 
     #[test]
     fn it_holds_what_the_changes_give_one_by_one() {
@@ -156,7 +160,8 @@ mod tests {
             let change = if draw(4) == 0 {
                 Change::Delete { shard, key }
             } else {
-                Change::Put { shard, key, value: draw(1_000).to_string().into_bytes().into() }
+                let value = draw(1_000).to_string();
+                Change::Put { shard, pair: Pair::new(key.as_bytes(), value.as_bytes()) }
             };
             bulk.add(change.clone());
             book.apply(change, Moment::ZERO);

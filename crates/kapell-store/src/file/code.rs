@@ -6,6 +6,7 @@ use kapell_core::seat::{Epoch, Seat};
 
 use crate::book::Change;
 use crate::model::{ENTRY_BYTES, Fence, Generation, KEY_BYTES, Key, SHARDS, Shard};
+use crate::pair::Pair;
 
 const ENTRY: u8 = 1;
 const FENCE: u8 = 2;
@@ -35,7 +36,7 @@ pub(super) fn bounds(changes: &[Change]) -> usize {
             bound(key.as_bytes().len(), value.as_ref().map_or(0, |(value, _)| value.len()))
         }
         Change::Fence { .. } => OVERHEAD,
-        Change::Put { key, value, .. } => bound(key.as_bytes().len(), value.len()),
+        Change::Put { pair, .. } => bound(pair.key().len(), pair.value().len()),
         Change::Delete { key, .. } => bound(key.as_bytes().len(), 0),
     };
     changes.iter().map(bound_of).sum()
@@ -47,7 +48,7 @@ pub(super) fn encode(change: &Change, to: &mut Vec<u8>) {
             to.push(ENTRY);
             let length = value.as_ref().map_or(NONE_32, |(value, _)| size_32(value));
             let ttl = value.as_ref().and_then(|(_, ttl)| *ttl).map_or(NONE_64, nanos);
-            to.extend_from_slice(&size_16(key).to_le_bytes());
+            to.extend_from_slice(&size_16(key.as_bytes()).to_le_bytes());
             to.extend_from_slice(&length.to_le_bytes());
             to.extend_from_slice(&generation.0.to_le_bytes());
             to.extend_from_slice(&ttl.to_le_bytes());
@@ -60,18 +61,19 @@ pub(super) fn encode(change: &Change, to: &mut Vec<u8>) {
             to.extend_from_slice(&fence.epoch.0.to_le_bytes());
             to.extend_from_slice(&fence.seq.to_le_bytes());
         }
-        Change::Put { shard, key, value } => {
+        Change::Put { shard, pair } => {
+            let (key, value) = (pair.key(), pair.value());
             to.push(PUT);
             put_shard(*shard, to);
             to.extend_from_slice(&size_16(key).to_le_bytes());
             to.extend_from_slice(&size_32(value).to_le_bytes());
-            to.extend_from_slice(key.as_bytes());
+            to.extend_from_slice(key);
             to.extend_from_slice(value);
         }
         Change::Delete { shard, key } => {
             to.push(DELETE);
             put_shard(*shard, to);
-            to.extend_from_slice(&size_16(key).to_le_bytes());
+            to.extend_from_slice(&size_16(key.as_bytes()).to_le_bytes());
             to.extend_from_slice(key.as_bytes());
         }
     }
@@ -82,8 +84,8 @@ fn put_shard(shard: Shard, to: &mut Vec<u8>) {
     to.extend_from_slice(&shard.number.to_le_bytes());
 }
 
-fn size_16(key: &Key) -> u16 {
-    u16::try_from(key.as_bytes().len()).expect("keys are checked before they come here")
+fn size_16(key: &[u8]) -> u16 {
+    u16::try_from(key.len()).expect("keys are checked before they come here")
 }
 
 fn size_32(value: &[u8]) -> u32 {
@@ -140,8 +142,8 @@ impl<'a> Changes<'a> {
                 let shard = self.shard()?;
                 let key = u16::from_le_bytes(self.array()?);
                 let value = u32::from_le_bytes(self.array()?);
-                let key = Key::new(self.take(key.into())?);
-                Some(Change::Put { shard, key, value: self.take(value as usize)?.into() })
+                let key = self.take(key.into())?;
+                Some(Change::Put { shard, pair: Pair::new(key, self.take(value as usize)?) })
             }
             DELETE => {
                 let shard = self.shard()?;
@@ -197,8 +199,8 @@ mod tests {
             entry(Some((b"x".to_vec(), Some(Duration::ZERO)))),
             entry(Some((vec![0; ENTRY_BYTES], Some(Duration::from_millis(1_500))))),
             Change::Fence { shard, fence: Fence { epoch: Epoch(u64::MAX), seq: 3 } },
-            Change::Put { shard, key: Key::new([]), value: Box::new([]) },
-            Change::Put { shard, key: Key::new([1; KEY_BYTES]), value: vec![2; 300].into() },
+            Change::Put { shard, pair: Pair::new(&[], &[]) },
+            Change::Put { shard, pair: Pair::new(&[1; KEY_BYTES], &[2; 300]) },
             Change::Delete { shard, key: key() },
         ]
     }

@@ -12,6 +12,8 @@ use std::sync::atomic::{self, AtomicBool};
 use std::thread::JoinHandle;
 use std::vec;
 
+use nix::libc;
+
 use super::dir::{Dir, failed};
 use super::frame::Header;
 use super::segment::{self, Ending, Expected, damaged};
@@ -36,24 +38,44 @@ pub(super) struct Plan {
     pub(super) group: u64,
 }
 
+/// How much of a processor a compaction may take from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// What nobody else wants: whoever asks the host something does not wait behind it.
+    Aside,
+    /// As much as everybody else: the log grows faster than it is replaced.
+    Hurried,
+}
+
 /// A compaction that is under way.
 #[derive(Debug)]
 pub(super) struct Compaction {
     until: u64,
     covers: u64,
+    pace: Pace,
     cancel: Arc<AtomicBool>,
     thread: JoinHandle<Result<Option<u64>, Error>>,
 }
 
 impl Compaction {
     /// Begins to replace segments that take `covers` bytes.
-    pub(super) fn start(plan: Plan, covers: u64) -> io::Result<Self> {
+    pub(super) fn start(plan: Plan, covers: u64, pace: Pace) -> io::Result<Self> {
         let cancel = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&cancel);
         let until = plan.until;
         let named = std::thread::Builder::new().name("store-compact".to_owned());
-        let thread = named.spawn(move || plan.run(&|| seen.load(atomic::Ordering::Relaxed)))?;
-        Ok(Self { until, covers, cancel, thread })
+        let thread = named.spawn(move || {
+            if pace == Pace::Aside {
+                step_aside();
+            }
+            plan.run(&|| seen.load(atomic::Ordering::Relaxed))
+        })?;
+        Ok(Self { until, covers, pace, cancel, thread })
+    }
+
+    /// Whether as much has come to a log of `log` bytes as is being replaced, because others leave no time for it.
+    pub(super) const fn is_late(&self, log: u64) -> bool {
+        matches!(self.pace, Pace::Aside) && log / 2 > self.covers
     }
 
     /// How many bytes of the log it replaces.
@@ -156,21 +178,27 @@ impl Plan {
     }
 }
 
+/// Lets every other thread of the machine go first. Where that is not to be had, it is one like the others.
+#[expect(unsafe_code, reason = "nix has no call for it; numbers of this thread only")]
+fn step_aside() {
+    let none = libc::sched_param { sched_priority: 0 };
+    let _as_before = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const none) };
+}
+
 /// What a change is about, in the order of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place<'a> {
     Entry(&'a Key),
     Fence(Shard),
-    Record(Shard, &'a Key),
+    Record(Shard, &'a [u8]),
 }
 
 fn place(change: &Change) -> Place<'_> {
     match change {
         Change::Entry { key, .. } => Place::Entry(key),
         Change::Fence { shard, .. } => Place::Fence(*shard),
-        Change::Put { shard, key, .. } | Change::Delete { shard, key } => {
-            Place::Record(*shard, key)
-        }
+        Change::Put { shard, pair } => Place::Record(*shard, pair.key()),
+        Change::Delete { shard, key } => Place::Record(*shard, key.as_bytes()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc::Receiver;
 
-use super::compact::{Compaction, Plan};
+use super::compact::{Compaction, Pace, Plan};
 use super::desk::Desk;
 use super::job::Job;
 use super::log::{Log, NoSegment};
@@ -34,6 +34,8 @@ pub(super) struct Writer {
     /// Why nothing is taken any more.
     stopped: Option<String>,
     compaction: Option<Compaction>,
+    /// That of the next one.
+    pace: Pace,
     /// What the log has to reach before it is looked at again.
     compact_above: u64,
 }
@@ -47,8 +49,18 @@ impl Writer {
         notes: Arc<Mutex<Vec<Note>>>,
     ) -> Self {
         let compact_above = log.sizes.compact_above;
-        let (waiting, stopped, compaction) = (Vec::new(), None, None);
-        Self { name, desk, log, on_disk, notes, waiting, stopped, compaction, compact_above }
+        Self {
+            name,
+            desk,
+            log,
+            on_disk,
+            notes,
+            waiting: Vec::new(),
+            stopped: None,
+            compaction: None,
+            pace: Pace::Aside,
+            compact_above,
+        }
     }
 
     /// Works until nobody can ask any more.
@@ -138,6 +150,10 @@ impl Writer {
             self.compacted(compaction);
         }
         let log = self.on_disk.closed + self.log.segment.end as u64;
+        if let Some(late) = self.compaction.as_ref().filter(|compaction| compaction.is_late(log)) {
+            late.cancel();
+            self.pace = Pace::Hurried;
+        }
         if self.compaction.is_some() || self.stopped.is_some() || log < self.compact_above {
             return;
         }
@@ -155,7 +171,7 @@ impl Writer {
             until: self.log.segment.number,
             group: self.log.next,
         };
-        match Compaction::start(plan, self.on_disk.closed) {
+        match Compaction::start(plan, self.on_disk.closed, self.pace) {
             Ok(compaction) => self.compaction = Some(compaction),
             Err(error) => self.note(Note::NotCompacted { why: error.to_string() }),
         }
@@ -168,6 +184,7 @@ impl Writer {
                 self.on_disk.snapshot = Some(snapshot);
                 self.on_disk.closed -= covered;
                 self.compact_above = self.log.sizes.compact_above;
+                self.pace = Pace::Aside;
             }
             Ok(None) => {}
             Err(error) => self.note(Note::NotCompacted { why: error.to_string() }),

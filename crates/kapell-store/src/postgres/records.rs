@@ -99,7 +99,8 @@ impl Shards for Postgres {
         };
         let items = rows.iter().map(item).collect::<Result<Vec<_>, Error>>()?;
         let found: i64 = rows.first().map_or(Ok(0), |row| self.column(row, 2, Query::Scan))?;
-        Ok(Page { more: i64::try_from(items.len()).is_ok_and(|shown| shown < found), items })
+        let more = i64::try_from(items.len()).is_ok_and(|shown| shown < found);
+        Ok(Page::of(items, more))
     }
 }
 

@@ -78,6 +78,16 @@ impl Bench {
         Ok(())
     }
 
+    /// Where each client judges by what it has seen itself, all look once: from here on all of them count. Elsewhere nobody
+    /// looks.
+    pub(super) async fn noticed(&self, key: &Key, value: &[u8]) -> Verdict {
+        for client in self.clients.iter().filter(|client| client.observes()) {
+            let held = client.read(key).await?.held.map(|held| held.value);
+            ensure!(held.as_deref() == Some(value), "noticed {}", brief(held.as_deref()));
+        }
+        Ok(())
+    }
+
     /// Looks until the entry is gone: not before its time to live, nor later than promised.
     pub(super) async fn goes(&self, key: &Key, write: Span, ttl: Duration) -> Verdict {
         let latest = write.done + ttl + self.lag() + SLACK;

@@ -1,5 +1,5 @@
 use super::bench::{Bench, LONG};
-use super::timed::pass;
+use super::timed::{pass, timed};
 use super::verdict::{Verdict, same};
 use crate::model::{Entry, Write};
 
@@ -40,8 +40,11 @@ pub(super) async fn absent(bench: Bench) -> Verdict {
 
 pub(super) async fn expired(bench: Bench) -> Verdict {
     let (key, ttl) = (bench.key("a"), bench.short());
-    let write = bench.insert(&key, 0, b"value", Some(ttl)).await?;
-    // Nobody looks before: the delete itself must notice.
+    let mut write = bench.insert(&key, 0, b"value", Some(ttl)).await?;
+    let (noticed, span) = timed(bench.noticed(&key, b"value")).await;
+    noticed?;
+    write.done = span.done;
+    // Nobody looks after that: the delete itself must notice.
     pass(bench.surely_gone(write, ttl)).await;
     let delete = bench.client(1).compare_and_delete(&key, b"value").await?;
     same!(delete, Write::Lost, "a delete of what has expired");

@@ -63,7 +63,10 @@ pub(super) async fn equal_values_of_two_owners(bench: Bench) -> Verdict {
 pub(super) async fn after_expiry(bench: Bench) -> Verdict {
     let (key, unseen, ttl) = (bench.key("seen"), bench.key("unseen"), bench.short());
     let write = bench.insert(&key, 0, b"first", Some(ttl)).await?;
-    let quiet = bench.insert(&unseen, 0, b"first", Some(ttl)).await?;
+    let mut quiet = bench.insert(&unseen, 0, b"first", Some(ttl)).await?;
+    let (noticed, span) = timed(bench.noticed(&unseen, b"first")).await;
+    noticed?;
+    quiet.done = span.done;
     bench.goes(&key, write, ttl).await?;
     bench.shows(&key, 1, None).await?;
     let insert = bench.client(1).insert_if_absent(&key, Generation(1), b"second", None).await?;

@@ -14,8 +14,20 @@ pub(super) async fn never_inserted(bench: Bench) -> Verdict {
 
 /// What is left of a time to live shrinks, never exceeds the truth, and ends.
 pub(super) async fn remaining(bench: Bench) -> Verdict {
+    if !bench.client(0).observes() {
+        return shrinks(&bench, &|turn| turn).await;
+    }
+    // Each counts by itself: whoever wrote it, and somebody who did not.
+    for client in [0, 1] {
+        shrinks(&bench, &|_| client).await?;
+    }
+    Ok(())
+}
+
+async fn shrinks(bench: &Bench, looks: &(dyn Fn(usize) -> usize + Sync)) -> Verdict {
     for attempt in 0..TRIES {
-        let least = least_remaining(&bench, &bench.key(&attempt.to_string())).await?;
+        let key = bench.key(&format!("{} {attempt}", looks(0)));
+        let least = least_remaining(bench, &key, looks).await?;
         if least.is_some_and(|least| least < bench.short()) {
             return Ok(());
         }
@@ -24,13 +36,17 @@ pub(super) async fn remaining(bench: Bench) -> Verdict {
 }
 
 /// Looks at an entry until it goes; says the least that was left, if anyone saw it at all.
-async fn least_remaining(bench: &Bench, key: &Key) -> Result<Option<Duration>, Wrong> {
+async fn least_remaining(
+    bench: &Bench,
+    key: &Key,
+    looks: &(dyn Fn(usize) -> usize + Sync),
+) -> Result<Option<Duration>, Wrong> {
     let ttl = bench.short() * 2;
     let write = bench.insert(key, 0, b"value", Some(ttl)).await?;
     let end = bench.surely_gone(write, ttl);
     let (mut least, mut promised) = (None, write.sent);
     for turn in 0.. {
-        let (entry, look) = timed(bench.client(turn).read(key)).await;
+        let (entry, look) = timed(bench.client(looks(turn)).read(key)).await;
         let Some(held) = entry?.held else {
             let early = promised.saturating_duration_since(look.done);
             ensure!(early.is_zero(), "gone {early:?} before the time that a read has promised");

@@ -100,7 +100,7 @@ macro_rules! size {
 /// More than any disk has.
 const MOST_MIB: u64 = 1 << 40;
 
-pub(super) const KEYS: [Key; 56] = [
+pub(super) const KEYS: [Key; 58] = [
     Key {
         name: "state_dir",
         set: |config, text| {
@@ -263,6 +263,12 @@ pub(super) const KEYS: [Key; 56] = [
     time_within!("run_heartbeat", scheduler.heartbeat, 1..=600, "a duration from 1s to 10m"),
     count!("run_missed_beats", scheduler.most_missed),
     time_within!("run_safety_pass", scheduler.safety_pass, 1..=3_600, "a duration from 1s to 1h"),
+    time_within!(
+        "run_start_timeout",
+        scheduler.start_timeout,
+        1..=86_400,
+        "a duration from 1s to 1d"
+    ),
     time_within!("run_stats_flush", scheduler.stats_flush, 1..=3_600, "a duration from 1s to 1h"),
     count!("run_checks_at_once", scheduler.limits.checks),
     count!("run_actions_at_once", scheduler.limits.actions),
@@ -287,4 +293,20 @@ pub(super) const KEYS: [Key; 56] = [
         },
     },
     size!("run_logs_mib", run_logs_bytes),
+    Key {
+        name: "kubernetes_clusters",
+        set: |config, text| {
+            let file = PathBuf::from(text);
+            config.kubernetes_clusters = match text {
+                "none" => None,
+                _ if file.is_absolute() => Some(file),
+                _ => return Err("a file by its whole path, or none"),
+            };
+            Ok(())
+        },
+        show: |config| {
+            let file = config.kubernetes_clusters.as_ref();
+            file.map_or_else(|| "none".to_owned(), |file| file.display().to_string())
+        },
+    },
 ];

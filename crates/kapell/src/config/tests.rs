@@ -181,20 +181,27 @@ fn how_many_start_at_once_is_a_number_or_none() {
 fn timers_and_bounds_of_the_scheduler_can_be_set_and_are_checked() {
     let set = load(
         Some(
-            "run_ahead: 30s\nrun_heartbeat: 5s\nrun_missed_beats: 4\nrun_safety_pass: 2m\nrun_stats_flush: 10s\n\
+            "run_ahead: 30s\nrun_heartbeat: 5s\nrun_missed_beats: 4\nrun_safety_pass: 2m\nrun_stats_flush: 10s\nrun_start_timeout: 7m\n\
              run_checks_at_once: 1\nrun_actions_at_once: 2\nrun_launches_at_once: 3\nrun_stops_at_once: 4\n\
-             run_finds_at_once: 5\nrun_releases_at_once: 6\nblobs: /srv/blobs\nrun_logs_mib: 7\n",
+             run_finds_at_once: 5\nrun_releases_at_once: 6\nblobs: /srv/blobs\nrun_logs_mib: 7\nkubernetes_clusters: /etc/clusters.yaml\n",
         ),
         &[("KAPELL_RUN_AHEAD", "20s")],
         None,
     );
     let set = set.unwrap();
-    let scheduler::Settings { ahead, heartbeat, most_missed, safety_pass, stats_flush, limits } =
-        set.scheduler;
-    let seconds = [ahead, heartbeat, safety_pass, stats_flush].map(|time| time.as_secs());
+    let scheduler::Settings {
+        ahead,
+        heartbeat,
+        most_missed,
+        safety_pass,
+        start_timeout,
+        stats_flush,
+        limits,
+    } = set.scheduler;
+    let times = [ahead, heartbeat, safety_pass, start_timeout, stats_flush];
     assert_eq!(
-        (seconds, most_missed),
-        ([20, 5, 120, 10], 4),
+        (times.map(|time| time.as_secs()), most_missed),
+        ([20, 5, 120, 420, 10], 4),
         "the environment goes before the file"
     );
     let at_once = [limits.checks, limits.actions, limits.launches, limits.stops, limits.finds];
@@ -203,14 +210,17 @@ fn timers_and_bounds_of_the_scheduler_can_be_set_and_are_checked() {
         (set.blobs.as_deref(), set.run_logs_bytes),
         (Some(Path::new("/srv/blobs")), 7 << 20)
     );
+    assert_eq!(set.kubernetes_clusters.as_deref(), Some(Path::new("/etc/clusters.yaml")));
     for (name, bad, want) in [
         ("RUN_AHEAD", "0s", "a duration from 1s to 1h"),
         ("RUN_HEARTBEAT", "1h", "a duration from 1s to 10m"),
         ("RUN_MISSED_BEATS", "0", "a number above 0"),
         ("RUN_SAFETY_PASS", "soon", "a duration from 1s to 1h"),
+        ("RUN_START_TIMEOUT", "2d", "a duration from 1s to 1d"),
         ("RUN_LAUNCHES_AT_ONCE", "-1", "a number above 0"),
         ("BLOBS", "here", "a directory by its whole path, or none"),
         ("RUN_LOGS_MIB", "x", "a number of MiB"),
+        ("KUBERNETES_CLUSTERS", "here", "a file by its whole path, or none"),
     ] {
         let error = load(None, &[(&format!("KAPELL_{name}"), bad)], None).unwrap_err();
         let told = format!("$KAPELL_{name} is `{bad}`, but must be {want}");

@@ -38,6 +38,7 @@ use kapell_store::{How, Location, Store};
 use tokio::task::JoinSet;
 
 use crate::cli;
+use crate::clusters;
 use crate::config::Config;
 use crate::http::{self, Listen, Server, TlsFiles, Token, secret};
 use crate::say;
@@ -177,14 +178,13 @@ impl<'a> Host<'a> {
         let local = server.local_addr();
         let advertise = reached(&args.advertise, local);
         tracing::info!(listen = %local, advertise, "listening");
-        let store = match &location {
-            Location::File(_) => None,
-            Location::Mem | Location::Etcd(_) | Location::Postgres(_) => {
-                tokio::select! {
-                    biased;
-                    opened = open_shared(&location, &how, args.lease, &key) => Some(opened?),
-                    stop = signals.next() => return Ok(Ending::Stopped(stop)),
-                }
+        let store = if matches!(location, Location::File(_)) {
+            None
+        } else {
+            tokio::select! {
+                biased;
+                opened = open_shared(&location, &how, args.lease, &key) => Some(opened?),
+                stop = signals.next() => return Ok(Ending::Stopped(stop)),
             }
         };
         let killer = killer()?;
@@ -197,7 +197,7 @@ impl<'a> Host<'a> {
         }
         keeping.spawn(janitor(config, &logs, &server, &face).run());
         let keeps = Keeps { logs, address: address.clone() };
-        let supplies = Arc::new(supplies((jobs.clone(), keeps), &cells, &clock, &key)?);
+        let supplies = Arc::new(supplies(config, (jobs.clone(), keeps), &cells, &clock, &key)?);
         let board = board_parts(config, cells, &clock, &face);
         if let Some(companion) = companion {
             companion.begin(local, &token, Box::pin(face.led())).await?;
@@ -421,18 +421,15 @@ fn killer() -> anyhow::Result<Arc<dyn Killer>> {
 
 /// Where processes of runs and their logs are kept: beside a store that is a directory, for they belong to it.
 fn jobs_dir(config: &Config, location: &Location) -> PathBuf {
-    match location {
-        Location::File(dir) => {
-            let mut name = dir.file_name().unwrap_or_default().to_owned();
-            name.push("-jobs");
-            dir.with_file_name(name)
-        }
-        Location::Mem | Location::Etcd(_) | Location::Postgres(_) => config.state_dir.join("jobs"),
-    }
+    let Location::File(dir) = location else { return config.state_dir.join("jobs") };
+    let mut name = dir.file_name().unwrap_or_default().to_owned();
+    name.push("-jobs");
+    dir.with_file_name(name)
 }
 
 /// What the scheduler works with when this host leads.
 fn supplies(
+    config: &Config,
     (data_dir, keeps): (PathBuf, Keeps),
     cells: &Arc<HttpCells>,
     clock: &Arc<dyn Clock>,
@@ -447,6 +444,9 @@ fn supplies(
         cells: Arc::<HttpCells>::clone(cells),
         task_logs: Arc::<HttpCells>::clone(cells),
         key: key.clone(),
+        clusters: clusters::settings(config)?,
+        owner: key.fingerprint(),
+        start_timeout: config.scheduler.start_timeout,
     })
 }
 

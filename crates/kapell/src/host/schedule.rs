@@ -49,7 +49,7 @@ impl Scheduler for Schedule {
         let active =
             active.into_iter().map(|(state, count)| (state.name().to_owned(), count)).collect();
         let stats = self.scheduler.stats();
-        let jobs = stats.jobs.iter().map(|(job, figures)| (job.clone(), of_job(figures)));
+        let jobs = stats.jobs().into_iter().map(|(job, figures)| (job, of_job(&figures)));
         SchedulerStats {
             active,
             all: of_job(&stats.all),

@@ -112,6 +112,14 @@ impl Problem {
         self
     }
 
+    /// One more of them.
+    pub(super) fn detail(mut self: Box<Self>, name: &str, value: impl Into<Value>) -> Box<Self> {
+        if let Value::Object(details) = &mut self.details {
+            details.insert(name.to_owned(), value.into());
+        }
+        self
+    }
+
     fn header(mut self: Box<Self>, name: HeaderName, value: &'static str) -> Box<Self> {
         self.headers.push((name, HeaderValue::from_static(value)));
         self

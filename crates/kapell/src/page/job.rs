@@ -162,6 +162,7 @@ fn facts(out: &mut Html, view: &JobView, now: Timestamp) {
             fact(out, "Environment", &names(&command.env));
         }
         Some(Payload::Task(_)) => fact(out, "Runs", "a task on a cell"),
+        Some(Payload::Kubernetes(kubernetes)) => fact(out, "Runs", &kubernetes.tell()),
         Some(Payload::Workflow(workflow)) => match (&workflow.file, &workflow.text) {
             (Some(file), _) => code_fact(out, "Runs the workflow", file),
             (None, text) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kapell_api::client::Client;
 use kapell_api::v1::EventView;
 use kapell_backend::executor::Stream as Fd;
-use kapell_core::board::{Change, Event};
+use kapell_core::board::Event;
 use kapell_node::stdio;
 use tokio::time::timeout;
 
@@ -84,12 +84,12 @@ fn show(event: &EventView, output: Output) -> String {
 /// What it is about and what changed.
 fn about(event: &Event) -> String {
     match event {
-        Event::DesiredLrp(change) => latest(change).map_or_else(String::new, |lrp| {
+        Event::DesiredLrp(change) => change.latest().map_or_else(String::new, |lrp| {
             let before = change.before.as_ref().map(|before| before.instances.to_string());
             let instances = arrow(before, lrp.instances.to_string());
             format!("{} instances {instances}", lrp.process_guid)
         }),
-        Event::ActualLrp(change) => latest(change).map_or_else(String::new, |lrp| {
+        Event::ActualLrp(change) => change.latest().map_or_else(String::new, |lrp| {
             let before = change.before.as_ref().map(|before| before.state.name().to_owned());
             let state = arrow(before, lrp.state.name().to_owned());
             let cell = lrp.cell_id.as_ref().map(|cell| format!(" on {cell}")).unwrap_or_default();
@@ -102,7 +102,7 @@ fn about(event: &Event) -> String {
             let (instance, cell) = (&crash.instance_guid, &crash.cell_id);
             format!("{guid}/{index} {instance} on {cell}, crash {count}: {}", crash.reason)
         }
-        Event::Task(change) => latest(change).map_or_else(String::new, |task| {
+        Event::Task(change) => change.latest().map_or_else(String::new, |task| {
             let before = change.before.as_ref().map(|before| before.state.name().to_owned());
             let state = arrow(before, task.state.name().to_owned());
             let outcome = outcome(task);
@@ -110,13 +110,13 @@ fn about(event: &Event) -> String {
             format!("{} {state}{outcome}", task.guid())
         }),
         Event::Domain(change) => {
-            latest(change).map_or_else(String::new, |domain| domain.domain.to_string())
+            change.latest().map_or_else(String::new, |domain| domain.domain.to_string())
         }
-        Event::Job(change) => latest(change).map_or_else(String::new, |job| {
+        Event::Job(change) => change.latest().map_or_else(String::new, |job| {
             let before = change.before.as_ref().map(|before| before.revision.to_string());
             format!("{} revision {}", job.job_id, arrow(before, job.revision.to_string()))
         }),
-        Event::Run(change) => latest(change).map_or_else(String::new, |run| {
+        Event::Run(change) => change.latest().map_or_else(String::new, |run| {
             // Between two records there may have been states that are told of, but not stored.
             let before = change.before.as_ref().map(|before| match run.previous_state {
                 Some(previous) if before.state != run.state => previous.name().to_owned(),
@@ -129,10 +129,6 @@ fn about(event: &Event) -> String {
         }),
         Event::Cell { cell_id, .. } => cell_id.to_string(),
     }
-}
-
-fn latest<T>(change: &Change<T>) -> Option<&T> {
-    change.after.as_deref().or(change.before.as_deref())
 }
 
 fn arrow(before: Option<String>, after: String) -> String {

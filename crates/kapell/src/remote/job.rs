@@ -197,6 +197,7 @@ fn does(payload: Payload<'_>) -> String {
             std::iter::once(command.command.as_str()).chain(args).collect::<Vec<_>>().join(" ")
         }
         Payload::Task(_) => "a task on a cell".to_owned(),
+        Payload::Kubernetes(kubernetes) => kubernetes.tell(),
         Payload::Workflow(workflow) => match &workflow.file {
             Some(file) => format!("the workflow {file}"),
             None => "a workflow".to_owned(),
@@ -257,6 +258,7 @@ async fn backfill(args: JobBackfill, client: &Client) -> anyhow::Result<u8> {
         to: When::Text(args.to),
         dry_run: args.dry_run,
         parameters: args.params.into_iter().collect::<BTreeMap<_, _>>(),
+        key: if args.again { format!("again at {}", now().0) } else { String::new() },
     };
     let done = client.backfill_job(&args.job_id, &wanted).await?;
     if args.show.output != Output::Text {
@@ -269,9 +271,14 @@ async fn backfill(args: JobBackfill, client: &Client) -> anyhow::Result<u8> {
     let table =
         Table { columns: BACKFILL, rows: rows.collect(), nothing: "it was not due in that time" };
     print(&table.render(terminal().map(|(width, _)| width), Style::of_stdout()));
-    let count = done.runs.len();
+    let there = done.runs.iter().filter(|run| run.there).count();
+    let count = done.runs.len() - there;
     let runs = if count == 1 { "run" } else { "runs" };
     let would = if args.dry_run { "would be made" } else { "made" };
-    say(&format!("{count} {runs} {would}\n"));
+    let rest = match there {
+        0 => String::new(),
+        there => format!("; {there} there already, which `--again` would make anew"),
+    };
+    say(&format!("{count} {runs} {would}{rest}\n"));
     Ok(0)
 }

@@ -135,6 +135,9 @@ pub(crate) struct JobBackfill {
     /// Say which runs these would be, and make none
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Make them anew although a backfill with the same parameters has made them before
+    #[arg(long)]
+    pub(crate) again: bool,
     /// A parameter of these runs
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) params: Vec<(String, String)>,

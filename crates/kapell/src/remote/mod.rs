@@ -57,7 +57,7 @@ use job_args::JobCommand;
 pub(crate) use reach::LOCAL;
 use reach::Resolved;
 pub(crate) use sign::Sign;
-pub(crate) use steps::{cells_for, needs_cells};
+pub(crate) use steps::{cells_for, needs_cells, steps_of};
 
 /// What was asked for did not happen.
 const FAILED: u8 = 1;

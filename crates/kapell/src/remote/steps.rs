@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use kapell_api::client::{Client, Error, Options};
 use kapell_core::flow::Fate;
+use kapell_core::workflow::Step;
 use kapell_node::flow::{Cells, Orchestrator};
 
 use super::args::Reach;
@@ -19,15 +20,19 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// The name of a step that this run has on a cell, if there is one.
 pub(crate) fn needs_cells(orchestrator: &Orchestrator, all: bool) -> Option<&str> {
-    let (workflow, fates) = (orchestrator.workflow(), orchestrator.fates());
-    let runs = |at: usize| match fates.get(at) {
+    steps_of(orchestrator).find(|step| step.options.on_cell(all).is_some()).map(|step| &*step.name)
+}
+
+/// All steps that may run, handlers too.
+pub(crate) fn steps_of(orchestrator: &Orchestrator) -> impl Iterator<Item = &Step> {
+    let fates = orchestrator.fates();
+    let runs = move |at: usize| match fates.get(at) {
         // A handler has no fate.
         None | Some(Fate::Run | Fate::GoesOn | Fate::Picked) => true,
         Some(Fate::Counts(_)) => false,
     };
-    let mut steps = workflow.steps.iter().enumerate();
-    let found = steps.find(|(at, step)| runs(*at) && step.options.on_cell(all).is_some());
-    found.map(|(_, step)| &*step.name)
+    let steps = orchestrator.workflow().steps.iter().enumerate();
+    steps.filter(move |(at, _)| runs(*at)).map(|(_, step)| step)
 }
 
 /// The cells of the hosts that are named, or else of those that other commands would ask. Somebody there answers.

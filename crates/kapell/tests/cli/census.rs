@@ -60,6 +60,13 @@ fn all() -> Vec<Process> {
         .collect()
 }
 
+/// Whether nothing of a process goes on. Its parent may not have asked yet how it ended. While one of its threads has not gone,
+/// what it listened on is still taken.
+pub(crate) fn has_ended(pid: i32) -> bool {
+    let threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    read(pid).is_none_or(|process| process.is_dead() && threads() <= 1)
+}
+
 fn read(pid: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (head, rest) = stat.rsplit_once(')')?;
@@ -70,9 +77,13 @@ fn read(pid: i32) -> Option<Process> {
     Some(Process { pid, parent, state, name: name.to_owned() })
 }
 
-/// The most memory that a process ever had, in kB.
+/// The most memory that a process ever had of its own, in kB: without what of its program file is in memory, which a program
+/// that is not optimized has more of than of anything else.
 pub(crate) fn peak_memory_kb(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+    let field = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a field");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    };
+    field("VmHWM:").saturating_sub(field("RssFile:"))
 }

@@ -14,6 +14,7 @@ mod gate;
 mod history;
 mod jobs;
 mod json;
+mod kubernetes;
 mod leadership;
 mod looking_back;
 mod orphans;

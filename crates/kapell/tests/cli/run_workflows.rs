@@ -62,7 +62,7 @@ fn work(number: u32, text: &str) -> Work {
 async fn end(news: &mut UnboundedReceiver<News>) -> WorkEnd {
     loop {
         match timeout(PATIENCE, news.recv()).await.unwrap().unwrap().what {
-            What::Started { .. } => {}
+            What::Started { .. } | What::Hindered { .. } => {}
             What::Ended(end) => return end,
             What::Unstartable { why } => panic!("{why}"),
         }

@@ -163,6 +163,14 @@ pub(crate) fn send(pid: i32, signal: Signal) {
     let _gone = kill(Pid::from_raw(pid), signal);
 }
 
+/// Whether what is started here heeds a signal: whoever runs all of this under `nohup` has it go on when it is hung up on.
+pub(crate) fn is_heeded(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("we are there");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
+    let ignored = u64::from_str_radix(ignored.trim(), 16).expect("a number");
+    ignored & (1 << (signal as u32 - 1)) == 0
+}
+
 fn forward(
     mut pipe: impl Read + Send + 'static,
     to: Sender<News>,

@@ -155,6 +155,7 @@ run_ahead             10.0s       default
 run_heartbeat         10.0s       default
 run_missed_beats      3           default
 run_safety_pass       1m00s       default
+run_start_timeout     5m00s       default
 run_stats_flush       30.0s       default
 run_checks_at_once    256         default
 run_actions_at_once   1024        default
@@ -164,6 +165,7 @@ run_finds_at_once     64          default
 run_releases_at_once  16          default
 blobs                 none        default
 run_logs_mib          10240       default
+kubernetes_clusters   none        default
 ";
     assert_eq!(ran.out(), want);
     let ran = bench.run(&["config", "show", "--output", "json"]).expect(0);

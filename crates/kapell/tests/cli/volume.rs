@@ -34,7 +34,7 @@ steps:
     let peak = peak_memory_kb(running.worker());
     waiting.go_on();
     let ran = running.finish().expect(0);
-    assert!(peak < 40 * 1024, "{peak} kB");
+    assert!(peak < 14 * 1024, "{peak} kB");
     assert!(ran.took < Duration::from_secs(30), "{:?}", ran.took);
     ran.stderr_has("⚠ tolerated: much: exit status 3\n  │ the end\n");
     let size = output_size(&bench);
@@ -74,7 +74,7 @@ steps:
     let peak = peak_memory_kb(running.worker());
     waiting.go_on();
     running.finish().expect(0);
-    assert!(peak < 40 * 1024, "{peak} kB");
+    assert!(peak < 14 * 1024, "{peak} kB");
 }
 
 #[test]

@@ -183,13 +183,12 @@ impl Link {
     /// Has a runner, and knows from it what is there. One that was about to end has let us in and is gone.
     pub(super) async fn reconnect(&mut self) -> Result<(), Error> {
         let start = Instant::now();
-        loop {
-            match self.connect().await? {
-                true => return Ok(()),
-                false if start.elapsed() > PATIENCE => return Err(cut_short()),
-                false => {}
+        while !self.connect().await? {
+            if start.elapsed() > PATIENCE {
+                return Err(cut_short());
             }
         }
+        Ok(())
     }
 
     /// Whether there was a welcome.

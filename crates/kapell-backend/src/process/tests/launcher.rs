@@ -112,6 +112,23 @@ async fn a_program_that_ends_before_its_launcher_is_not_lost() {
 }
 
 #[tokio::test]
+async fn a_shim_that_a_child_of_another_thread_has_open_for_writing_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let bin = dir.path().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let program = shim::install(&bin).unwrap();
+    let open = fs::File::options().write(true).open(&program).unwrap();
+    let (_nobody, never) = std::sync::mpsc::channel::<()>();
+    let child = std::thread::spawn(move || {
+        assert!(never.recv_timeout(Duration::from_millis(100)).is_err());
+        drop(open);
+    });
+    let why = launch(dir.path(), "exit 1").await.unwrap_err().to_string();
+    assert_eq!(why, "`/bin/sh` ended with 1 and said nothing");
+    child.join().unwrap();
+}
+
+#[tokio::test]
 async fn a_launcher_that_fails_says_why() {
     let why = async |script: &str| {
         let dir = tempfile::tempdir().unwrap();

@@ -135,3 +135,30 @@ async fn output_is_there_while_the_program_runs() {
     assert!(time() - before < 5, "at most 50 ms of 200");
     lab.clean_up().await;
 }
+
+#[test]
+fn a_directory_for_logs_is_made_though_another_removes_what_is_empty() {
+    // Who makes a directory tries more often than that, so it wins whatever their order is.
+    const REMOVALS: usize = 20;
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("lrp/web");
+    std::thread::scope(|scope| {
+        let (allow, allowed) = std::sync::mpsc::sync_channel(1);
+        let key = &key;
+        // Ends when nobody is left to allow it anything, also because the test failed.
+        scope.spawn(move || {
+            while let Ok(()) = allowed.recv() {
+                let mut removals = (0..100_000).filter(|_| fs::remove_dir(key).is_ok());
+                let _last = removals.nth(REMOVALS - 1);
+            }
+        });
+        for number in 0..500 {
+            let logs = key.join(number.to_string()).join("0");
+            let mut new = Vec::new();
+            let _busy = allow.try_send(());
+            crate::process::place::make_logs(Some(&logs), &mut new).unwrap();
+            assert!(logs.is_dir());
+            fs::remove_dir_all(key.join(number.to_string())).unwrap();
+        }
+    });
+}

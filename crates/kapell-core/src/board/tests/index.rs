@@ -93,8 +93,9 @@ fn arb_run() -> impl Strategy<Value = Run> {
     (names, 0..RunState::ALL.len(), 0..3_u64, 0..5_i64).prop_map(
         |((job, domain, at, by_hand), state, revision, ended)| {
             let (job, at) = (JOBS[job].into(), Timestamp(at * 1000));
-            let run = Run::unreadable(RunId::scheduled(&job, at));
+            let mut run = Run::unreadable(RunId::scheduled(&job, at));
             let state = RunState::ALL[state];
+            run.completed_at = state.is_final().then_some(Timestamp(ended));
             Run {
                 run_id: if by_hand { RunId::asked_for(&job, at, 1) } else { run.run_id.clone() },
                 trigger: if by_hand {
@@ -105,7 +106,6 @@ fn arb_run() -> impl Strategy<Value = Run> {
                 domain: DOMAINS[domain].into(),
                 state,
                 revision,
-                completed_at: state.is_final().then_some(Timestamp(ended)),
                 ..run
             }
         },
@@ -127,7 +127,7 @@ fn arb_record() -> impl Strategy<Value = Record> {
         2 => arb_task().prop_map(|task| Record::Task(Box::new(task))),
         1 => arb_domain().prop_map(Record::Domain),
         1 => arb_job().prop_map(|job| Record::Job(Box::new(job))),
-        4 => arb_run().prop_map(|run| Record::Run(Box::new(run))),
+        4 => arb_run().prop_map(|run| Record::Run(Arc::new(run))),
         1 => arb_revision().prop_map(Record::Definition),
     ]
 }

@@ -6,7 +6,7 @@ use crate::board::ids::Names;
 use crate::board::record::Corrupt;
 use crate::board::*;
 use crate::job::Definition;
-use crate::run::{Run, RunId, RunState};
+use crate::run::{Entry, Noted, Run, RunId, RunState, Timeline, Trigger, UpdateId};
 use crate::seams::Timestamp;
 
 fn all() -> Vec<ActualLrp> {
@@ -192,21 +192,39 @@ fn what_was_set_aside_keeps_its_key_and_has_a_place_of_its_own() {
 /// Fixed for ever, or until the version is another one.
 #[test]
 fn jobs_and_runs_are_written_so() {
-    let run = Run { update_id: Some(0xab), ..Run::unreadable(RunId::parse("j:17").unwrap()) };
-    let run = Record::Run(Box::new(run));
+    let run = Run {
+        update_id: Some(UpdateId::new(0xab)),
+        ..Run::unreadable(RunId::parse("j:17").unwrap())
+    };
+    let run = Record::Run(Arc::new(run));
     assert_eq!(run.key().encode(), b"rj\x0017");
-    let text = String::from_utf8(run.encode()).unwrap();
-    let begins = "r\u{2}[\"jobs\",0,null,17000,0,0,1,\"Orphaned\",{\"c\":0,\"w\":\"its record";
-    assert!(text.starts_with(begins), "{text}");
-    assert!(text.ends_with(",\"u\":\"000000000000000000000000000000ab\"}]"), "{text}");
+    let encoded = run.encode();
+    let begins = b"r\x03\x04jobs\x00\xd0\x89\x02\x00\x00\x01\x0d\x80\x85\x04\x00\x4eits record";
+    assert!(encoded.starts_with(begins), "{encoded:?}");
+    assert!(encoded.ends_with(b"not known\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xab"), "{encoded:?}");
     assert_eq!(Record::decode(&run.key().encode(), &run.encode()), Ok(run));
     // As the first hosts with runs wrote it.
     let first = b"r\x01{\"run_id\":\"j:17\",\"domain\":\"jobs\",\"revision\":3,\"trigger\":{\"by\":\"schedule\"},\
         \"scheduled_at\":17000,\"due_at\":17000,\"state\":\"PreRun\",\"created_at\":9000,\"version\":1}";
     let Ok(Record::Run(first)) = Record::decode(b"rj\x0017", first) else { panic!("it is read") };
     assert_eq!((first.revision, first.created_at), (3, Timestamp(9_000)));
+    let packed = b"r\x03\x04jobs\x03\xd0\x89\x02\x00\xff\x7c\x01\x00\x00";
+    assert_eq!(Record::Run(Arc::clone(&first)).encode(), packed);
+    // As later ones did.
     let row = b"r\x02[\"jobs\",3,null,17000,0,-8000,1,\"PreRun\"]";
-    assert_eq!(Record::Run(first).encode(), row);
+    assert_eq!(Record::decode(b"rj\x0017", row), Ok(Record::Run(first)));
+    let row = b"r\x02[\"jobs\",3,{\"by\":\"manual\",\"who\":\"ann\"},17000,5,-8000,2,\"Running\",{\"b\":\"ContainerCreating\",\"n\":1,\
+        \"l\":\"here\",\"h\":[\"there\"],\"s\":7,\"t\":[[5,1,\"Running\",\"the work runs\"],\
+        {\"at\":17009,\"noted\":\"cancel\",\"why\":\"so\"}],\"q\":\"at_once\",\"u\":\"00ab\"}]";
+    let Ok(Record::Run(row)) = Record::decode(b"rj\x0017", row) else { panic!("it is read") };
+    assert_eq!(row.trigger, Trigger::Manual { who: "ann".to_owned() });
+    assert_eq!((row.due_at, row.started_at), (Timestamp(17_005), Some(Timestamp(17_007))));
+    assert_eq!((row.update_id, row.attempt), (Some(UpdateId::new(0xab)), 1));
+    let noted = Noted::State { to: RunState::Running, why: "the work runs".into() };
+    let runs = Entry { at: Timestamp(17_005), attempt: 1, noted };
+    let noted = Noted::Cancel { why: "so".to_owned() };
+    let cancelled = Entry { at: Timestamp(17_009), attempt: 0, noted };
+    assert_eq!(row.timeline, Timeline::from([runs, cancelled]));
     let definition =
         serde_json::from_str(r#"{"job_id":"j","command":{"command":"true"}}"#).unwrap();
     let of = Record::Definition(Definition { revision: 2, definition: Arc::new(definition) });
@@ -224,9 +242,10 @@ fn jobs_and_runs_are_written_so() {
 #[test]
 fn a_run_whose_fields_do_not_fit_its_state_is_no_record() {
     let run = Run::unreadable(RunId::parse("j:17").unwrap());
-    for run in [Run { completed_at: None, ..run.clone() }, Run { state: RunState::Running, ..run }]
-    {
-        let record = Record::Run(Box::new(run));
+    let mut unended = run.clone();
+    unended.completed_at = None;
+    for run in [unended, Run { state: RunState::Running, ..run }] {
+        let record = Record::Run(Arc::new(run));
         assert_eq!(why(&record.key().encode(), &record.encode()), Corrupt::Inconsistent);
     }
 }

@@ -89,6 +89,21 @@ fn the_run_before_must_have_gone_well() {
 }
 
 #[test]
+fn what_was_skipped_takes_no_room_from_what_says_something_and_nor_do_failures_from_successes() {
+    let skipped = (0..200).map(|ago| past("report", RunState::Completed, ago, true));
+    let failed = (200..300).map(|ago| past("report", RunState::Failed, ago, false));
+    let good = (300..400).map(|ago| past("report", RunState::Completed, ago, false));
+    let newest = PastRun::newest(good.chain(skipped).chain(failed), 50);
+    let ago = |run: &PastRun| (NOON.0 - run.completed_at.0) / 1000;
+    let want: Vec<i64> = (200..250).chain(300..350).collect();
+    assert_eq!(newest.iter().map(ago).collect::<Vec<_>>(), want);
+    let Rule::RequirePreviousSuccess(rule) = rule("requirePreviousSuccess", json!({})) else {
+        panic!()
+    };
+    assert!(!is_met(&rule.judge(&newest)), "it does not open by itself");
+}
+
+#[test]
 fn without_a_run_before_it_depends_on_allow_first() {
     let Rule::RequirePreviousSuccess(rule) =
         rule("requirePreviousSuccess", json!({ "allow_first": false }))

@@ -107,6 +107,19 @@ fn what_is_not_said_has_a_default() {
 }
 
 #[test]
+fn a_check_that_may_take_too_long_is_refused_and_one_that_is_stored_is_shortened() {
+    let with =
+        |timeout: &str| json!([{ "requirePreviousSuccess": { "config": { "timeout": timeout } } }]);
+    assert_eq!(told(with("10m"), Json::Null), [""; 0]);
+    let all = told(with("1d"), Json::Null);
+    let want = "constraints[0].requirePreviousSuccess.config.timeout: must be at most 10m, not 1d: all runs share the places in which they are checked";
+    assert_eq!(all, [want]);
+    // Jobs that were stored when they could say so go on.
+    let stored = read(&job(with("1d"), Json::Null)).unwrap();
+    assert_eq!(stored.specs[0].timeout, Duration::from_secs(600));
+}
+
+#[test]
 fn what_the_definition_reads_itself_is_passed_over() {
     let all = good(
         json!([{ "maxConcurrentRuns": 3 }, { "catchUp": "all" }, { "catch_up_window": { "config": "2h" } }]),

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 use super::case::case;
 use super::driver::{SIGINT, Script, Sim, workflow};
 use crate::board::TaskGuid;
-use crate::flow::{Cause, Event, Fate, Kind, Past, PastStep, Selection, State, Verdict, fates};
+use crate::flow::{
+    Cause, Event, Fate, Kind, Past, PastStep, Placed, Selection, State, Verdict, decisions, fates,
+};
+use crate::kubernetes::JobPlace;
 use crate::workflow::{OnFailure, StepIx, Workflow};
 
 const RESUME: Selection =
@@ -81,7 +84,7 @@ fn what_was_begun_on_a_cell_goes_on_there() {
     let names = ["far", "here", "either", "over"];
     let mut past = past(&names.into_iter().zip(states).collect::<Vec<_>>());
     for name in ["far", "here", "either"] {
-        past.steps.get_mut(name).unwrap().task = Some(TaskGuid::new(name));
+        past.steps.get_mut(name).unwrap().task = Some(Placed::Task(TaskGuid::new(name)));
     }
     let (go_on, run, keep) = (Fate::GoesOn, Fate::Run, Fate::Counts(State::Kept));
     let got = |selection: &Selection| fates(&workflow, selection, Some(&past));
@@ -92,6 +95,34 @@ fn what_was_begun_on_a_cell_goes_on_there() {
     let far = workflow.find("far").unwrap();
     let picked = Selection { from: vec![far], ..on_cells };
     assert_eq!(got(&picked)[0], Fate::Picked, "who picks it wants it run");
+}
+
+#[test]
+fn a_job_goes_on_where_jobs_run_and_a_task_where_tasks_do() {
+    let workflow = workflow(
+        "steps:
+  - {name: job, command: x, executor: {type: kubernetes, config: {image: a}}}
+  - {name: was_task, command: x, executor: {type: kubernetes, config: {image: a}}}
+  - {name: was_job, command: x, executor: cell}",
+    );
+    let mut past = past(&["job", "was_task", "was_job"].map(|name| (name, State::Running)));
+    let place = JobPlace {
+        cluster: String::new(),
+        namespace: "jobs".to_owned(),
+        name: "job-1".to_owned(),
+        run: "before".to_owned(),
+    };
+    for (name, placed) in [
+        ("job", Placed::Job(place.clone())),
+        ("was_task", Placed::Task(TaskGuid::new("t"))),
+        ("was_job", Placed::Job(place)),
+    ] {
+        past.steps.get_mut(name).unwrap().task = Some(placed);
+    }
+    let got = fates(&workflow, &RESUME, Some(&past));
+    assert_eq!(got, [Fate::GoesOn, Fate::Run, Fate::Run]);
+    let why = decisions(&workflow, &got, Some(&past))[0].why.clone();
+    assert!(why.starts_with("goes on: begun on Kubernetes in run"), "{why}");
 }
 
 #[test]

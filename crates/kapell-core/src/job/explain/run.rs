@@ -13,20 +13,20 @@ pub fn of_run(run: &Run, definition: Option<&JobDefinition>) -> Vec<Decision> {
         let text = format!("put off by {:.1} s (jitter)", off.as_secs_f64());
         decisions.push(Decision::new(run.created_at, About::Jitter, text));
     }
-    let mut before: Option<&Entry> = None;
+    let mut before: Option<Entry> = None;
     let mut waited = false;
     for entry in &run.timeline {
-        let Entry { at, attempt, noted } = entry;
-        if is_way(before, entry) {
+        let Entry { at, attempt, noted } = &entry;
+        if is_way(before.as_ref(), &entry) {
             continue;
         }
         if let Noted::State { to: RunState::ConditionPending | RunState::ContainerCreating, .. } =
             noted
             && *attempt == 0
-            && is_pending(before)
+            && is_pending(before.as_ref())
             && let Some(definition) = definition
         {
-            decisions.extend(in_time(run, entry, definition));
+            decisions.extend(in_time(run, &entry, definition));
             decisions.push(Decision::new(*at, About::Overlap, place(definition, waited)));
         }
         waited |= matches!(noted, Noted::Waits { .. });
@@ -138,6 +138,8 @@ const fn skipped(by: SkippedBy) -> About {
         SkippedBy::Deadline => About::Deadline,
         SkippedBy::Overlap => About::Overlap,
         SkippedBy::Constraint => About::Constraint,
+        SkippedBy::CatchUp => About::CatchUp,
+        SkippedBy::Action => About::Skip,
     }
 }
 

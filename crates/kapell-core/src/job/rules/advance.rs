@@ -1,5 +1,7 @@
 //! Runs are made.
 
+use std::sync::Arc;
+
 use super::{Step, made, shown};
 use crate::board::{JobId, Record, Refusal, Reply};
 use crate::job::definition::JobDefinition;
@@ -7,7 +9,7 @@ use crate::job::due::is_far_ahead;
 use crate::job::record::{Job, Passed};
 use crate::job::request::{MOST_RUNS, NewRun, SchedulerNews};
 use crate::run::record::MOST_KICKS;
-use crate::run::{Run, RunId, RunState, Trigger};
+use crate::run::{Rare, Run, RunId, RunState, Timeline, Trigger};
 use crate::seams::Timestamp;
 
 impl Step<'_, '_> {
@@ -107,32 +109,24 @@ impl Step<'_, '_> {
         Ok(made(self.make(&job, new)))
     }
 
-    pub(super) fn make(&mut self, job: &Job, new: &NewRun) -> Box<Run> {
-        let run = Box::new(Run {
+    pub(super) fn make(&mut self, job: &Job, new: &NewRun) -> Arc<Run> {
+        let run = Arc::new(Run {
             run_id: new.run_id.clone(),
             domain: job.domain.clone(),
             revision: job.revision,
             trigger: new.trigger.clone(),
             scheduled_at: new.scheduled_at,
             due_at: new.due_at,
-            parameters: new.parameters.clone(),
             state: RunState::PreRun,
             previous_state: None,
             attempt: 0,
             created_at: self.now,
             place: String::new(),
-            log_hosts: Vec::new(),
             started_at: None,
-            retry_at: None,
-            completed_at: None,
-            exit_code: None,
-            reason: String::new(),
-            skipped: false,
-            cancel: None,
-            timeline: Vec::new(),
-            metrics: None,
+            timeline: Timeline::new(),
             update_id: None,
             version: 1,
+            rare: Rare { parameters: new.parameters.clone(), ..Rare::default() }.into(),
         });
         self.draft.put(Record::Run(run.clone()));
         self.tell(SchedulerNews::Made { run_id: new.run_id.clone() });

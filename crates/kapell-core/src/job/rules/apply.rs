@@ -40,10 +40,14 @@ impl Step<'_, '_> {
         self.tell(SchedulerNews::Applied { job_id: job_id.clone() });
         let of = Definition { revision, definition: Arc::new(definition.clone()) };
         self.draft.put(Record::Definition(of));
-        if !created {
+        if created {
+            // One that had its name may have been planned a few seconds ahead.
+            let stands = self.draft.stands(&job);
+            self.make_up_ahead(&mut job, definition, stands);
+        } else {
             self.take_up(&mut job, former.as_deref(), definition);
         }
-        self.drop_definitions(&job);
+        self.drop_definitions(&job.job_id, job.revision);
         let job = self.put(job);
         Ok(Reply::Job { job: Box::new(job), created })
     }
@@ -61,6 +65,7 @@ impl Step<'_, '_> {
             paused: None,
             failures_in_a_row: 0,
             skip_next: 0,
+            skips: Vec::new(),
             taken: Vec::new(),
             figures: std::collections::BTreeMap::new(),
             removed: false,
@@ -87,6 +92,7 @@ impl Step<'_, '_> {
         if !same_lines || former.is_some_and(|former| former.exclude != definition.exclude) {
             // What was planned by the former one stands elsewhere, and is refused.
             job.reach(stands.next());
+            give_back(job, definition);
             self.make_up_ahead(job, definition, stands);
         }
         if !same_lines {
@@ -127,14 +133,32 @@ impl Step<'_, '_> {
     }
 
     /// Drops definitions that no run needs.
-    pub(super) fn drop_definitions(&mut self, job: &Job) {
-        let is_needed = self.draft.needed_revisions(&job.job_id);
-        for revision in self.draft.revisions(&job.job_id) {
-            if revision != job.revision && !is_needed(revision) && self.room() > 0 {
-                self.draft.delete(RecordKey::Definition(job.job_id.clone(), revision));
+    pub(super) fn drop_definitions(&mut self, job_id: &JobId, current: u64) {
+        if !self.draft.has_revisions_besides(job_id, current) {
+            return;
+        }
+        let mut old = self.draft.revisions(job_id);
+        old.remove(&current);
+        let is_needed = self.draft.needed_revisions(job_id);
+        for revision in old {
+            if !is_needed(revision) && self.room() > 0 {
+                self.draft.delete(RecordKey::Definition(job_id.clone(), revision));
             }
         }
     }
+}
+
+/// An action that has passed over a run whose moment is none any more passes over another one instead.
+fn give_back(job: &mut Job, definition: &JobDefinition) {
+    let Ok(schedule) = Schedule::of(definition) else { return };
+    let is_one = |at: &Timestamp| {
+        let next = schedule.next_after(Timestamp(at.0.saturating_sub(1)));
+        next.is_some_and(|next| next.at == *at && next.excluded.is_none())
+    };
+    let before = job.skips.len();
+    job.skips.retain(is_one);
+    let gone = u32::try_from(before - job.skips.len()).unwrap_or(u32::MAX);
+    job.skip_next = job.skip_next.saturating_add(gone);
 }
 
 /// Moments of a schedule but for some.

@@ -6,6 +6,8 @@ mod post;
 mod settle;
 mod update;
 
+use std::sync::Arc;
+
 use super::definition::JobDefinition;
 use super::figure::Figure;
 use super::record::{ActionId, Job, MOST_FIGURES, PassReason, Passed, Pause, PauseCause};
@@ -13,7 +15,7 @@ use super::request::{JobRequest, SchedulerNews};
 use crate::board::request::MOST_RECORDS;
 use crate::board::{Draft, Effect, JobId, Record, Refusal, Reply};
 use crate::planted::{Flaw, Planted};
-use crate::run::{Run, RunId, StopKind};
+use crate::run::{Run, RunId, RunState, StopKind, Trigger};
 use crate::seams::Timestamp;
 
 /// Decides one request; its changes are in the draft. A refusal leaves the draft as it was.
@@ -96,7 +98,21 @@ impl Step<'_, '_> {
         if count == 0 || !job.counts(action) {
             return Ok(shown(job));
         }
-        job.skip_next = job.skip_next.saturating_add(count);
+        // Those come first that were made ahead of their time.
+        let waits = |run: &Run| {
+            let is_to_come = run.state == RunState::PreRun && run.due_at > self.now;
+            is_to_come
+                && run.trigger == Trigger::Schedule
+                && run.cancel.is_none()
+                && !job.skips(run)
+        };
+        let most = usize::try_from(count).unwrap_or(usize::MAX);
+        let made = self.draft.some_active(job_id, most, waits);
+        let made: Vec<Timestamp> = made.iter().map(|run| run.scheduled_at).take(most).collect();
+        let left = most - made.len();
+        job.skips.extend(made);
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        job.skip_next = job.skip_next.saturating_add(left);
         self.tell(SchedulerNews::Skips { job_id: job_id.clone() });
         Ok(shown(self.put(job)))
     }
@@ -123,27 +139,27 @@ impl Step<'_, '_> {
     }
 
     fn cancel(&mut self, run_id: &RunId, kind: StopKind, why: &str) -> Result<Reply, Refusal> {
-        let mut run = self.draft.run(run_id).ok_or_else(|| no_run(run_id))?;
-        if run.state.is_final() {
-            let text =
-                format!("run `{run_id}` cannot be cancelled: it has ended as {}", run.state.name());
+        let mut wanted = self.draft.run(run_id).ok_or_else(|| no_run(run_id))?;
+        if wanted.state.is_final() {
+            let text = format!(
+                "run `{run_id}` cannot be cancelled: it has ended as {}",
+                wanted.state.name()
+            );
             return Err(Refusal::State { text });
         }
         // It may be told to hurry, but not to take its time after all.
-        if run.cancel.is_none_or(|stands| stands < kind) {
+        if wanted.cancel.is_none_or(|stands| stands < kind) {
+            let run = Arc::make_mut(&mut wanted);
             run.cancel = Some(kind);
             run.reason = crate::board::text::reason(why);
             run.version += 1;
+            let why = run.reason.clone();
             if !self.planted.has(Flaw::CancelUnstored) {
-                self.draft.put(Record::Run(run.clone()));
+                self.draft.put(Record::Run(Arc::clone(&wanted)));
             }
-            self.tell(SchedulerNews::CancelWanted {
-                run_id: run_id.clone(),
-                kind,
-                why: run.reason.clone(),
-            });
+            self.tell(SchedulerNews::CancelWanted { run_id: run_id.clone(), kind, why });
         }
-        Ok(Reply::Run { run, created: false })
+        Ok(Reply::Run { run: wanted, created: false })
     }
 
     /// What would be due between where a job stands and now came to nothing: it was not looked at one by one.
@@ -168,7 +184,7 @@ impl Step<'_, '_> {
     }
 
     /// By the revision that counts.
-    fn definition(&self, job: &Job) -> Option<std::sync::Arc<JobDefinition>> {
+    fn definition(&self, job: &Job) -> Option<Arc<JobDefinition>> {
         self.draft.definition(&job.job_id, job.revision)
     }
 
@@ -193,7 +209,7 @@ fn shown(job: Job) -> Reply {
     Reply::Job { job: Box::new(job), created: false }
 }
 
-fn made(run: Box<Run>) -> Reply {
+fn made(run: Arc<Run>) -> Reply {
     Reply::Run { run, created: true }
 }
 

@@ -1,5 +1,7 @@
 //! What is not kept goes.
 
+use std::sync::Arc;
+
 use super::Step;
 use crate::board::job_index::Outcome;
 use crate::board::{Effect, JobId, Record, RecordKey, Refusal, Reply, Request};
@@ -69,7 +71,7 @@ impl Step<'_, '_> {
             self.drop_run(&mut job, run);
         }
         changed |= job.mark != mark;
-        self.drop_definitions(&job);
+        self.drop_definitions(&job.job_id, job.revision);
         if changed {
             job = self.put(job);
         }
@@ -129,7 +131,7 @@ impl Step<'_, '_> {
             run.cancel = Some(kind);
             run.version += 1;
             self.tell(SchedulerNews::CancelWanted { run_id: run.run_id.clone(), kind, why });
-            self.draft.put(Record::Run(Box::new(run)));
+            self.draft.put(Record::Run(Arc::new(run)));
         }
         if more {
             self.go_on(&job.job_id);

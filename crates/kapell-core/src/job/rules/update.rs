@@ -1,11 +1,16 @@
 //! What becomes of runs.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use super::{Step, no_run};
 use crate::board::{Record, Refusal, Reply, text};
 use crate::job::record::{Job, Pause, PauseCause};
 use crate::job::request::SchedulerNews;
 use crate::run::record::{LOG_HOSTS_KEPT, TIMELINE_KEPT};
-use crate::run::{Ending, Entry, Noted, Run, RunId, RunState, RunUpdate, UpdateKind, update_id};
+use crate::run::{
+    Ending, Entry, Noted, Run, RunId, RunState, RunUpdate, UpdateId, UpdateKind, update_id,
+};
 
 impl Step<'_, '_> {
     /// Terminal states are written once, and each update is: what comes late or again changes nothing.
@@ -21,14 +26,21 @@ impl Step<'_, '_> {
         if !is_news(&run, update, id) {
             return Ok(Reply::Done);
         }
-        write(&mut run, update, id);
-        self.draft.put(Record::Run(run.clone()));
-        if let Some(job) = self.draft.job(&run_id.job_id()) {
-            match update.kind {
-                UpdateKind::Ended => self.ended(job, &run),
-                UpdateKind::Intent => self.drop_definitions(&job),
-                UpdateKind::Started | UpdateKind::Retry => {}
+        write(Arc::make_mut(&mut run), update, id);
+        self.draft.put(Record::Run(Arc::clone(&run)));
+        match update.kind {
+            UpdateKind::Ended => {
+                if let Some(job) = self.draft.job(&run_id.job_id()) {
+                    self.ended(job, &run);
+                }
             }
+            UpdateKind::Intent => {
+                let job_id = run_id.job_id();
+                if let Some(revision) = self.draft.revision(&job_id) {
+                    self.drop_definitions(&job_id, revision);
+                }
+            }
+            UpdateKind::Started | UpdateKind::Retry => {}
         }
         Ok(Reply::Run { run, created: false })
     }
@@ -46,7 +58,8 @@ impl Step<'_, '_> {
         if changed {
             self.pause_after_failures(&mut job, run);
         }
-        self.clear_up(job, changed);
+        let skipped = job.skipped(run);
+        self.clear_up(job, changed || skipped);
     }
 
     fn pause_after_failures(&mut self, job: &mut Job, run: &Run) {
@@ -74,28 +87,18 @@ const fn fits(update: &RunUpdate) -> bool {
 }
 
 /// Whether it says more than what is stored.
-fn is_news(run: &Run, update: &RunUpdate, id: u128) -> bool {
-    let stored = match run.state {
-        RunState::Completed | RunState::Failed | RunState::Cancelled | RunState::Orphaned => {
-            return false;
-        }
-        RunState::ContainerCreating => Some(UpdateKind::Intent),
-        RunState::Running => Some(UpdateKind::Started),
-        // Nothing of its attempt, or of its next one, is stored.
-        RunState::PreRun
-        | RunState::Pending
-        | RunState::ConditionPending
-        | RunState::ConditionRunning
-        | RunState::ActionPending
-        | RunState::ActionRunning
-        | RunState::Terminating
-        | RunState::Retrying => None,
+fn is_news(run: &Run, update: &RunUpdate, id: UpdateId) -> bool {
+    let stored = match UpdateKind::that_leads_to(run.state) {
+        Some(UpdateKind::Ended) => return false,
+        // Nothing of its next attempt is stored.
+        Some(UpdateKind::Retry) => None,
+        stored @ (Some(UpdateKind::Intent | UpdateKind::Started) | None) => stored,
     };
     run.update_id != Some(id) && (update.attempt, Some(update.kind)) > (run.attempt, stored)
 }
 
 /// Writes what an update says. After a retry the record is of the next attempt: of that one nothing was launched yet.
-fn write(run: &mut Run, update: &RunUpdate, id: u128) {
+fn write(run: &mut Run, update: &RunUpdate, id: UpdateId) {
     if run.state == RunState::PreRun {
         run.revision = update.revision;
     }
@@ -105,49 +108,42 @@ fn write(run: &mut Run, update: &RunUpdate, id: u128) {
     if update.kind == UpdateKind::Intent {
         run.place.clone_from(&update.place);
     }
-    if !update.log_host.is_empty() {
-        run.log_hosts.retain(|host| *host != update.log_host);
-        run.log_hosts.push(update.log_host.clone());
-        let over = run.log_hosts.len().saturating_sub(LOG_HOSTS_KEPT);
-        run.log_hosts.drain(..over);
-    }
     run.started_at = update.started_at;
-    run.retry_at = update.retry_at;
-    run.completed_at = update.state.is_final().then(|| update.completed_at.unwrap_or(update.at));
-    run.exit_code = update.exit_code;
-    // Until it ends, why it is to be cancelled is not forgotten.
-    if run.cancel.is_none() || update.state.is_final() {
-        run.reason = text::reason(&update.reason);
+    let mut rare = std::mem::take(&mut run.rare).into_rare();
+    if !update.log_host.is_empty() {
+        rare.log_hosts.retain(|host| *host != update.log_host);
+        rare.log_hosts.push(update.log_host.clone());
+        let over = rare.log_hosts.len().saturating_sub(LOG_HOSTS_KEPT);
+        rare.log_hosts.drain(..over);
     }
-    run.skipped = update.skipped;
-    run.metrics.clone_from(&update.metrics);
-    run.timeline.extend(update.timeline.iter().cloned().map(short));
-    keep(&mut run.timeline);
+    rare.retry_at = update.retry_at;
+    rare.completed_at = update.state.is_final().then(|| update.completed_at.unwrap_or(update.at));
+    rare.exit_code = update.exit_code;
+    // Until it ends, why it is to be cancelled is not forgotten.
+    if rare.cancel.is_none() || update.state.is_final() {
+        rare.reason = text::reason(&update.reason);
+    }
+    rare.skipped = update.skipped;
+    rare.metrics.clone_from(&update.metrics);
+    run.rare = rare.into();
+    run.timeline.make_room_for(&update.timeline);
+    for entry in &update.timeline {
+        run.timeline.push(short(entry));
+    }
+    run.timeline.keep(TIMELINE_KEPT);
     run.update_id = Some(id);
     run.version += 1;
-}
-
-/// The first half of what is kept, and the newest.
-fn keep(timeline: &mut Vec<Entry>) {
-    let half = TIMELINE_KEPT / 2;
-    if timeline.len() > TIMELINE_KEPT {
-        timeline.drain(half..timeline.len() - (TIMELINE_KEPT - half));
-    }
 }
 
 /// However much constraints and actions say, a record has its bounds.
 fn short(mut entry: Entry) -> Entry {
     let texts = match &mut entry.noted {
-        Noted::State { why, .. } => {
-            if why.len() > text::LONGEST_REASON {
-                *why = text::reason(why).into();
-            }
-            [None, None]
-        }
-        Noted::Waits { why } | Noted::Skipped { why, .. } | Noted::Cancel { why } => {
-            [Some(why), None]
-        }
-        Noted::Revision { .. } => [None, None],
+        Noted::State { why: Cow::Owned(why), .. }
+        | Noted::Waits { why }
+        | Noted::Skipped { why, .. }
+        | Noted::Cancel { why } => [Some(why), None],
+        // A sentence of our own.
+        Noted::State { why: Cow::Borrowed(_), .. } | Noted::Revision { .. } => [None, None],
         Noted::Constraint { name, message, .. }
         | Noted::ConstraintError { name, message }
         | Noted::Action { name, message, .. } => [Some(name), Some(message)],

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::world::{NOW, seconds};
 use crate::board::{GroupName, JobId};
-use crate::job::admit::{Decision, Places, Terms};
+use crate::job::admit::{Decision, MOST_WAITING, Places, Terms};
 use crate::job::{Group, Overlap};
 use crate::run::{RunId, StopKind};
 use crate::seams::Timestamp;
@@ -134,8 +134,9 @@ fn groups_of_two_domains_have_nothing_but_their_name_in_common() {
 fn a_run_that_was_told_to_end_is_not_counted_again_by_the_next_leader() {
     let mut places = Places::default();
     places.update(&"j".into(), terms(Overlap::CancelOther, 2, None));
-    places.hold(&run("j", 1));
-    places.hold(&run("j", 2));
+    let held = terms(Overlap::CancelOther, 2, None);
+    places.hold(&run("j", 1), &held);
+    places.hold(&run("j", 2), &held);
     places.leaves(&run("j", 2));
     places.leaves(&run("j", 9));
     assert_eq!(shown(&places.ask(&run("j", 3), due(3))), ["j:3 behind j:1"]);
@@ -159,12 +160,75 @@ fn who_leaves_a_group_lets_the_others_go() {
 #[test]
 fn what_held_its_place_before_this_leader_holds_it() {
     let mut places = Places::default();
-    places.update(&"j".into(), terms(Overlap::Queue, 1, Some(("g", 1))));
-    places.hold(&run("j", 1));
+    let held = terms(Overlap::Queue, 1, Some(("g", 1)));
+    places.update(&"j".into(), held.clone());
+    places.hold(&run("j", 1), &held);
     assert!(places.holds(&run("j", 1)));
     assert_eq!(shown(&places.ask(&run("j", 1), due(1))), ["+j:1"]);
     assert_eq!(shown(&places.ask(&run("j", 2), due(2))), ["j:2 behind j:1"]);
     assert_eq!(shown(&places.ended(&run("j", 1))), ["+j:2"]);
+}
+
+#[test]
+fn a_run_holds_the_group_of_its_own_terms_also_after_its_job_has_left_it() {
+    let mut places = Places::default();
+    places.update(&"a".into(), terms(Overlap::Queue, 5, None));
+    places.update(&"b".into(), terms(Overlap::Queue, 5, Some(("g", 1))));
+    places.hold(&run("a", 1), &terms(Overlap::Queue, 5, Some(("g", 1))));
+    assert_eq!(shown(&places.ask(&run("b", 1), due(1))), ["b:1 behind a:1"]);
+    assert_eq!(shown(&places.ask(&run("a", 2), due(2))), ["+a:2"]);
+    assert_eq!(shown(&places.ended(&run("a", 1))), ["+b:1"]);
+    // And none of a group that its job has joined since.
+    places.update(&"a".into(), terms(Overlap::Queue, 5, Some(("h", 1))));
+    places.hold(&run("a", 3), &terms(Overlap::Queue, 5, None));
+    assert_eq!(shown(&places.ask(&run("a", 4), due(4))), ["+a:4"]);
+}
+
+#[test]
+fn so_many_wait_and_the_next_one_is_turned_away_with_its_reason() {
+    for overlap in [Overlap::Queue, Overlap::Allow] {
+        let mut places = Places::default();
+        places.update(&"j".into(), terms(overlap, 1, Some(("g", 1))));
+        assert_eq!(shown(&places.ask(&run("j", 0), due(0))), ["+j:0"]);
+        let most = i64::try_from(MOST_WAITING).unwrap();
+        for number in 1..=most {
+            let at = due(number.unsigned_abs());
+            let said = places.ask(&run("j", number), at);
+            assert_eq!(shown(&said), [format!("j:{number} behind j:0")]);
+        }
+        let said = places.ask(&run("j", most + 1), due(9_000));
+        let [Decision::TurnAway { why, .. }] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(why, "1000 runs of job `j` wait already, the first is `j:1`");
+        let made_up = places.ask_in_turn(&run("j", most + 2), due(9_001));
+        assert_eq!(shown(&made_up), [format!("j:{} behind j:0", most + 2)], "each is wanted");
+        assert_eq!(shown(&places.ended(&run("j", 0))), ["+j:1"]);
+    }
+}
+
+#[test]
+fn who_may_have_waited_is_known_by_who_is_in_its_way() {
+    let table = [
+        (Overlap::Skip, false),
+        (Overlap::Allow, false),
+        (Overlap::Queue, true),
+        (Overlap::QueueOne, true),
+        (Overlap::CancelOther, true),
+        (Overlap::TerminateOther, true),
+    ];
+    for (overlap, waits) in table {
+        let mut places = Places::default();
+        let alone = terms(overlap, 1, None);
+        places.update(&"j".into(), alone.clone());
+        assert!(!places.may_have_waited(&run("j", 2)), "{overlap:?}: nobody is in its way");
+        places.hold(&run("j", 1), &alone);
+        assert_eq!(places.may_have_waited(&run("j", 2)), waits, "{overlap:?}");
+    }
+    let mut places = Places::default();
+    let grouped = terms(Overlap::Skip, 1, Some(("g", 1)));
+    places.update(&"a".into(), grouped.clone());
+    places.update(&"b".into(), grouped.clone());
+    places.hold(&run("a", 1), &grouped);
+    assert!(places.may_have_waited(&run("b", 1)), "its group is full");
 }
 
 #[test]
@@ -375,7 +439,7 @@ fn a_hundred_thousand_that_wait_are_led_through_one_after_the_other() {
     places.update(&"j".into(), terms(Overlap::Queue, 1, Some(("g", 1))));
     let runs: Vec<RunId> = (1..=100_000).map(|number| run("j", number)).collect();
     for (number, run) in runs.iter().enumerate() {
-        places.ask(run, due(u64::try_from(number).unwrap()));
+        places.ask_in_turn(run, due(u64::try_from(number).unwrap()));
     }
     for pair in runs.windows(2) {
         assert_eq!(places.ended(&pair[0]), [Decision::Admit { run: pair[1].clone() }]);

@@ -37,7 +37,8 @@ fn begin(world: &World, run_id: &RunId) -> Result<(), String> {
     let run = world.run(run_id);
     let revision = world.job().revision_of(run);
     let definition = Arc::clone(world.records.definition(&id(), revision).unwrap());
-    let plan = Plan { definition, revision, checks_before: false, checks_after: false };
+    let (checks_before, checks_after, start_timeout_s) = (false, false, 300);
+    let plan = Plan { definition, revision, checks_before, checks_after, start_timeout_s };
     let (mut it, _) = Orchestrator::begin(run, plan, world.now);
     let asks = it.handle(Happened::Rang(Timer::Due), world.now);
     let last = asks.last().unwrap();

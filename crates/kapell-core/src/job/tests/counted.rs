@@ -11,7 +11,7 @@ use crate::constraint::{Header, Method, MetricKind, Outgoing, Place};
 use crate::job::figure::Figure;
 use crate::job::record::{MOST_FIGURES, TAKEN_KEPT};
 use crate::job::{ActionId, Job, JobRequest};
-use crate::run::RunId;
+use crate::run::{RunId, RunState, RunUpdate, UpdateKind};
 
 fn figure(world: &mut World, action: u128, metric: &str, kind: MetricKind, value: f64) {
     let (action, metric) = (ActionId(action), metric.to_owned());
@@ -39,6 +39,27 @@ fn moments_are_passed_over_once_for_each_action_however_often_it_is_taken() {
     let many = u128::try_from(TAKEN_KEPT).unwrap() + 10;
     (10..many).for_each(|action| skip(&mut world, action, 1));
     assert_eq!(world.job().taken.len(), TAKEN_KEPT);
+}
+
+#[test]
+fn runs_that_were_made_ahead_are_the_next_that_are_passed_over() {
+    let mut world = World::with(&definition());
+    let runs = world.advance(3);
+    // The first of them is due, and may have begun.
+    world.now = world.run(&runs[0]).due_at;
+    skip(&mut world, 1, 1);
+    let at = |world: &World, number: usize| world.run(&runs[number]).scheduled_at;
+    assert_eq!(world.job().skips, [at(&world, 1)]);
+    skip(&mut world, 2, 3);
+    assert_eq!(world.job().skips, [at(&world, 1), at(&world, 2)]);
+    assert_eq!(world.job().skip_next, 2, "the rest are moments to come");
+    assert!(world.job().skips(world.run(&runs[2])) && !world.job().skips(world.run(&runs[0])));
+    let ended = update(UpdateKind::Ended, 0, RunState::Completed);
+    world.update(&runs[1], RunUpdate { skipped: true, ..ended.clone() });
+    assert_eq!((world.job().skips.len(), world.job().skip_next), (1, 2));
+    // One had begun before it could be told.
+    world.update(&runs[2], RunUpdate { started_at: Some(NOW), ..ended });
+    assert_eq!((world.job().skips.len(), world.job().skip_next), (0, 3));
 }
 
 #[test]

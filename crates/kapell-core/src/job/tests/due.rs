@@ -1,11 +1,11 @@
 //! One plan: what becomes of each moment.
 
 use super::world::*;
-use crate::job::due::{AHEAD, MOST_MOMENTS, Planned, plan};
+use crate::job::due::{AHEAD, MOST_MOMENTS, Planned, last_sign, left, plan};
 use crate::job::{
     CatchUp, CatchUpPolicy, Job, JobDefinition, Length, MOST_RUNS, PassReason, Pause, PauseCause,
 };
-use crate::run::{RunId, Trigger};
+use crate::run::{Run, RunId, RunState, Trigger};
 use crate::seams::Timestamp;
 
 const MINUTE: Every = Every::new(60);
@@ -208,4 +208,138 @@ fn very_many_missed_moments_take_few_calls() {
         assert_eq!((stands, made), (NOW.after(AHEAD), all), "{policy:?}");
         assert!(calls < 10, "{policy:?}: {calls} calls");
     }
+}
+
+#[test]
+fn what_was_put_off_is_not_missed_before_its_time_has_come() {
+    let put_off = |off: u64| Every { off: seconds(off), ..MINUTE };
+    let jitter = Some(Length::new(seconds(3_600)));
+    for policy in CatchUpPolicy::ALL {
+        let definition = JobDefinition { jitter, ..caught_up(policy, 3600) };
+        let planned = plan(&job(), ago(241), &definition, &put_off(215), NOW, AHEAD);
+        let late = runs(&planned).into_iter().filter(|(_, trigger)| *trigger == Trigger::CatchUp);
+        assert_eq!(late.count(), 0, "{policy:?}: the first is due since 25 seconds");
+        assert_eq!((planned.runs.len(), planned.passed.len()), (5, 0), "{policy:?}");
+        let planned = plan(&job(), ago(241), &definition, &put_off(205), NOW, AHEAD);
+        let first = runs(&planned)[0].clone();
+        match policy {
+            CatchUpPolicy::None => assert_eq!(passed(&planned)[0].3, not_caught_up("none")),
+            CatchUpPolicy::Last | CatchUpPolicy::All => {
+                assert_eq!(first, (240, Trigger::CatchUp), "{policy:?}: due since 35 seconds");
+            }
+        }
+        let scheduled = runs(&planned).into_iter().filter(|(_, by)| *by == Trigger::Schedule);
+        assert_eq!(scheduled.count(), 4, "{policy:?}");
+    }
+}
+
+/// A day without a leader, and a moment every second that is put off by an hour.
+#[test]
+fn very_many_that_were_put_off_are_not_passed_over_before_their_time() {
+    let every = Every { off: seconds(3_600), ..Every::new(1) };
+    for policy in CatchUpPolicy::ALL {
+        let jitter = Some(Length::new(seconds(3_601)));
+        let definition = JobDefinition { jitter, ..caught_up(policy, 60) };
+        let (mut stands, mut made) = (ago(86_400), 0);
+        loop {
+            let planned = plan(&job(), stands, &definition, &every, NOW, AHEAD);
+            if planned.to == stands {
+                break;
+            }
+            let on_time = planned.runs.iter().filter(|run| run.trigger == Trigger::Schedule);
+            (stands, made) = (planned.to, made + on_time.count());
+        }
+        // Those of the last hour and the grace, and those that are made ahead.
+        assert_eq!((stands, made), (NOW.after(AHEAD), 3_600 + 30 + 11), "{policy:?}");
+    }
+}
+
+/// Runs that were made ahead for moments so many seconds ago, and nobody led since then.
+fn made(seconds: &[u64]) -> Vec<Run> {
+    let mut world = World::with(&definition());
+    let ids = world.advance(1);
+    let run = world.run(&ids[0]).clone();
+    let of = |at: Timestamp| {
+        let run_id = RunId::scheduled(&id(), at);
+        Run { run_id, scheduled_at: at, due_at: at, ..run.clone() }
+    };
+    seconds.iter().map(|count| of(ago(*count))).collect()
+}
+
+fn judged(
+    definition: &JobDefinition,
+    made: &[Run],
+    stands: Timestamp,
+    led: Option<Timestamp>,
+) -> Vec<(i64, Result<Trigger, PassReason>)> {
+    let made: Vec<&Run> = made.iter().collect();
+    let left = left(definition, &MINUTE, stands, &made, led, NOW);
+    let ago = |run: &RunId| (NOW.0 - run.moment().unwrap().0) / 1000;
+    left.into_iter().map(|(run, verdict)| (ago(&run), verdict)).collect()
+}
+
+#[test]
+fn what_was_made_ahead_and_left_goes_by_catch_up_as_what_was_not_made() {
+    let day = 86_400;
+    let too_old = |window: u64| Err(PassReason::TooOld { window_ms: window * 1000 });
+    let none = caught_up(CatchUpPolicy::None, day);
+    let last = caught_up(CatchUpPolicy::Last, day);
+    let all = caught_up(CatchUpPolicy::All, day);
+    let two = made(&[6 * 3_600, 6 * 3_600 - 60]);
+    let (one, other) = (6 * 3_600, 6 * 3_600 - 60);
+    // All were made that are missed.
+    let stands = ago(1);
+    let skipped = |policy| Err(not_caught_up(policy));
+    let goes = || Ok(Trigger::CatchUp);
+    assert_eq!(
+        judged(&none, &two, stands, None),
+        [(one, skipped("none")), (other, skipped("none"))]
+    );
+    assert_eq!(judged(&last, &two, stands, None), [(one, skipped("last")), (other, goes())]);
+    assert_eq!(judged(&all, &two, stands, None), [(one, goes()), (other, goes())]);
+    let hour = caught_up(CatchUpPolicy::All, 3_600);
+    assert_eq!(judged(&hour, &two, stands, None), [(one, too_old(3_600)), (other, too_old(3_600))]);
+    // Of what was missed besides, one is the last; also after it was made.
+    let stands = ago(6 * 3_600 - 60);
+    assert_eq!(
+        judged(&last, &two, stands, None),
+        [(one, skipped("last")), (other, skipped("last"))]
+    );
+    let mut three = made(&[6 * 3_600, 6 * 3_600 - 60, 60]);
+    (three[2].trigger, three[2].state) = (Trigger::CatchUp, RunState::Running);
+    let found = judged(&last, &three, ago(1), None);
+    assert_eq!(found, [(one, skipped("last")), (other, skipped("last"))]);
+    let deadline = JobDefinition { starting_deadline: Some(Length::new(seconds(5))), ..all };
+    let found = judged(&deadline, &made(&[60]), ago(1), None);
+    assert!(matches!(&found[..], [(60, Err(PassReason::DeadlineMissed { .. }))]), "{found:?}");
+}
+
+#[test]
+fn only_what_was_due_when_nobody_led_and_is_long_past_is_left() {
+    let none = caught_up(CatchUpPolicy::None, 3_600);
+    assert_eq!(judged(&none, &made(&[30]), ago(1), None), []);
+    assert_eq!(judged(&none, &made(&[31]), ago(1), None).len(), 1);
+    assert_eq!(judged(&none, &made(&[600]), ago(1), Some(ago(599))), [], "it waited for its turn");
+    assert_eq!(judged(&none, &made(&[600]), ago(1), Some(ago(601))).len(), 1);
+    let mut others = made(&[600, 540, 480]);
+    others[0].trigger = Trigger::Manual { who: "ada".to_owned() };
+    others[1].state = RunState::Running;
+    others[2].cancel = Some(crate::run::StopKind::Graceful);
+    assert_eq!(judged(&none, &others, ago(1), None), []);
+}
+
+#[test]
+fn whoever_made_or_ended_a_run_or_changed_a_job_led_then() {
+    let mut run = made(&[600]).remove(0);
+    (run.created_at, run.completed_at) = (ago(500), Some(ago(400)));
+    let job = Job { updated_at: ago(450), ..job() };
+    let sign = |since| last_sign([&job].into_iter(), [&run].into_iter(), since);
+    assert_eq!(sign(NOW), Some(ago(400)));
+    assert_eq!(
+        sign(ago(400)),
+        Some(ago(450)),
+        "what this leader did says nothing of the one before"
+    );
+    assert_eq!(sign(ago(450)), Some(ago(500)));
+    assert_eq!(sign(ago(500)), None);
 }

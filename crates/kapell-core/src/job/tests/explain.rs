@@ -3,9 +3,11 @@
 use super::world::*;
 use crate::board::JobId;
 use crate::job::backfill::{self, Refused};
-use crate::job::explain::{About, Explained, JobFacts, at, job};
+use crate::job::explain::{About, Explained, JobFacts, at, job, next_due};
 use crate::job::simulate::simulate;
-use crate::job::{Job, JobDefinition, JobRequest, Length, PassReason, Passed, PauseCause};
+use crate::job::{
+    ActionId, Job, JobDefinition, JobRequest, Length, PassReason, Passed, PauseCause,
+};
 use crate::run::{Entry, Noted, Run, RunId, RunState, RunUpdate, SkippedBy, Trigger, UpdateKind};
 use crate::schedule::{ClockChange, Moments, Occurrence};
 use crate::seams::Timestamp;
@@ -64,6 +66,55 @@ fn every_reason_why_a_moment_came_to_nothing_is_said() {
 }
 
 #[test]
+fn a_moment_that_the_schedule_has_not_any_more_is_explained_by_what_became_of_it() {
+    let mut world = World::with(&definition());
+    let run = world.advance(1).remove(0);
+    world.end(&run, RunState::Failed);
+    pass(&mut world, minute(2), PassReason::NotCaughtUp { policy: "none".to_owned() });
+    world.now = minute(3);
+    let hourly = Every::new(3_600);
+    let runs: Vec<&Run> = world.records.runs_of(&id()).collect();
+    let definition = definition();
+    let facts =
+        JobFacts { job: world.job(), definition: &definition, stands: world.stands(), runs: &runs };
+    let of_run = at(&facts, &hourly, minute(1), world.now);
+    assert!(
+        of_run.summary.starts_with(&format!("run `{run}` of that moment failed")),
+        "{of_run:?}"
+    );
+    assert!(of_run.decisions[0].text.contains("as it was then"), "{of_run:?}");
+    let of_passed = at(&facts, &hourly, minute(2).after(seconds(0)), world.now);
+    assert!(of_passed.summary.contains("came to nothing"), "{of_passed:?}");
+    let of_none = at(&facts, &hourly, minute(2).after(seconds(20)), world.now);
+    assert!(of_none.summary.contains("still to come"), "{of_none:?}");
+}
+
+#[test]
+fn the_next_run_is_due_when_it_begins_and_not_if_it_does_not() {
+    let mut world = World::with(&definition());
+    let run = world.advance(1).remove(0);
+    let put_off = Every { off: seconds(7), ..MINUTE };
+    let next = |world: &World, definition: &JobDefinition| {
+        let mut run = world.run(&run).clone();
+        run.due_at = put_off.put_off(run.scheduled_at);
+        let (runs, stands) = ([&run], world.stands());
+        let facts = JobFacts { job: world.job(), definition, stands, runs: &runs };
+        next_due(&facts, &put_off, world.now)
+    };
+    let made = world.run(&run).scheduled_at.after(seconds(7));
+    assert_eq!(next(&world, &definition()), Some(made));
+    world.now = made.before(seconds(3));
+    assert_eq!(next(&world, &definition()), Some(made), "its moment is past, its time is to come");
+    assert_eq!(next(&world, &JobDefinition { suspend: true, ..definition() }), None);
+    world.ask(JobRequest::SkipNext { job_id: id(), action: ActionId(1), count: 1 }).unwrap();
+    // By the board it is due at its moment, which is past.
+    assert_eq!(world.job().skip_next, 1);
+    let later = made.after(seconds(120));
+    world.now = made.after(seconds(1));
+    assert_eq!(next(&world, &definition()), Some(later), "one is passed over");
+}
+
+#[test]
 fn a_moment_with_a_run_shows_what_was_decided_about_it() {
     let mut world = World::with(&definition());
     let run = world.advance(1).remove(0);
@@ -79,7 +130,7 @@ fn a_moment_with_a_run_shows_what_was_decided_about_it() {
         Noted::Cancel { why: "enough".to_owned() },
         Noted::Adopted { evidence: "its work runs".to_owned() },
     ];
-    let timeline = notes.map(|noted| Entry { at: NOW, attempt: 0, noted }).to_vec();
+    let timeline = notes.map(|noted| Entry { at: NOW, attempt: 0, noted }).into();
     let reason = "exit code 3".to_owned();
     world.update(
         &run,
@@ -187,6 +238,8 @@ fn a_run_that_is_skipped_says_by_what_and_not_every_state_on_the_way() {
         (SkippedBy::Deadline, About::Deadline),
         (SkippedBy::Overlap, About::Overlap),
         (SkippedBy::Constraint, About::Constraint),
+        (SkippedBy::CatchUp, About::CatchUp),
+        (SkippedBy::Action, About::Skip),
     ] {
         let way = [
             RunState::ConditionPending,
@@ -257,6 +310,32 @@ fn a_backfill_makes_a_run_of_each_moment_that_is_not_excluded() {
         world.ask(JobRequest::Trigger { job_id: id(), run }).unwrap();
     }
     assert_eq!(world.stands(), NOW, "what the schedule does is not touched");
+}
+
+#[test]
+fn the_same_backfill_again_asks_for_the_same_runs() {
+    let with = |pairs: &[(&str, &str)], key: &str| {
+        let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        backfill::tail(&pairs.collect(), key)
+    };
+    assert_eq!(with(&[("A", "1"), ("B", "2")], ""), with(&[("B", "2"), ("A", "1")], ""));
+    let different = [
+        with(&[], ""),
+        with(&[], "k"),
+        with(&[("A", "1")], ""),
+        with(&[("A1", "")], ""),
+        with(&[("", "A1")], ""),
+    ];
+    for (number, one) in different.iter().enumerate() {
+        assert!(!different[..number].contains(one), "{number}");
+    }
+    let asked = backfill(Timestamp(NOW.0 - 240_000), NOW).unwrap().runs.remove(0);
+    let mut run = Run::unreadable(asked.run_id.clone());
+    (run.scheduled_at, run.trigger) =
+        (asked.scheduled_at, Trigger::Backfill { who: "bob".to_owned() });
+    assert!(backfill::is_same(&run, &asked), "whoever asked first");
+    run.trigger = Trigger::Manual { who: "ada".to_owned() };
+    assert!(!backfill::is_same(&run, &asked));
 }
 
 #[test]

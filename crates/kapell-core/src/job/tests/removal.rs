@@ -98,3 +98,21 @@ fn a_removed_job_that_is_applied_again_begins_anew_and_repeats_no_moment() {
     world.end(&run, RunState::Cancelled);
     assert_eq!(world.records.jobs.len(), 1);
 }
+
+#[test]
+fn one_that_is_applied_again_has_its_moments_within_reach() {
+    let mut world = World::with(&definition());
+    // One run keeps the former from being gone, and another was made ahead.
+    let runs = world.advance(2);
+    world.update(&runs[0], update(UpdateKind::Intent, 0, RunState::ContainerCreating));
+    let stands = world.stands();
+    world.now = stands.before(seconds(9));
+    remove(&mut world, false).unwrap();
+    let lines = vec!["* * * * * *".to_owned()];
+    world.apply(&crate::job::JobDefinition { schedule: lines, ..definition() }).unwrap();
+    let at = |second: u64| crate::run::RunId::scheduled(&id(), world.now.after(seconds(second)));
+    for second in 1..9 {
+        assert!(world.records.runs.contains_key(&at(second)), "{second}");
+    }
+    assert_eq!(world.run(&runs[1]).cancel, Some(StopKind::Graceful), "it went with the former");
+}

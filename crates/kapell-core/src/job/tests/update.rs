@@ -1,5 +1,7 @@
 //! What becomes of runs.
 
+use std::sync::Arc;
+
 use super::world::*;
 use crate::board::{Refusal, Reply};
 use crate::job::{JobDefinition, JobRequest, PauseCause, SchedulerNews};
@@ -63,8 +65,8 @@ fn updates_that_were_put_together_leave_none_behind() {
 fn an_update_that_does_not_lead_to_its_state_is_refused() {
     let mut world = World::with(&definition());
     let run_id = world.advance(1).remove(0);
-    let update = Box::new(update(UpdateKind::Ended, 0, RunState::Running));
-    let bad = JobRequest::Update { run_id, update: update.clone() };
+    let update = Arc::new(update(UpdateKind::Ended, 0, RunState::Running));
+    let bad = JobRequest::Update { run_id, update: Arc::clone(&update) };
     assert!(matches!(world.ask(bad), Err(Refusal::Invalid { .. })));
     let run_id = crate::run::RunId::parse("j:1").unwrap();
     let none = JobRequest::Update { run_id, update };

@@ -34,7 +34,7 @@ fn what_no_file_can_say_is_refused_too() {
             "retry.max_retries: must be 0 to 100, not 101",
             "retry.backoff_multiplier: must be a number from 1 to 1000, not NaN",
             "retry.jitter_percent: must be 0 to 100, not 200",
-            "the job: must have exactly one of `command`, `task` and `workflow`",
+            "the job: must have exactly one of `command`, `task`, `workflow` and `kubernetes`",
             "actions: must be a mapping of at most 32 names, each with an action",
         ]
     );
@@ -66,6 +66,23 @@ fn a_limit_beside_allow_is_refused() {
     assert_eq!(faults(&bad), [want]);
     bad.overlap = Overlap::Queue;
     assert_eq!(faults(&bad), [""; 0]);
+}
+
+#[test]
+fn a_job_that_asks_how_the_run_before_ended_keeps_it() {
+    let asks =
+        |history: Json| job(json!({"constraints": ["requirePreviousSuccess"], "history": history}));
+    let want = |field: &str| {
+        format!(
+            "{field}: must be at least 1 beside `requirePreviousSuccess`: the run before is asked for"
+        )
+    };
+    let none = json!({"succeeded": 0, "failed": 0, "skipped": 0});
+    let all = [want("history.succeeded"), want("history.failed")];
+    assert_eq!(faults(&asks(none.clone())), all);
+    assert_eq!(faults(&asks(json!({"failed": 0}))), all[1..]);
+    assert_eq!(faults(&asks(json!({"succeeded": 1, "failed": 1, "skipped": 0}))), [""; 0]);
+    assert_eq!(faults(&job(json!({"history": none}))), [""; 0]);
 }
 
 #[test]

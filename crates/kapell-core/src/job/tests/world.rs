@@ -1,6 +1,7 @@
 //! A shard with jobs, and moments without a calendar.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::board::request::MOST_RECORDS;
@@ -8,7 +9,7 @@ use crate::board::{
     Draft, Effect, JobId, Record, RecordKey, Records, Refusal, Reply, Request, Settings, decide,
 };
 use crate::job::{Job, JobDefinition, JobRequest, NewRun, SchedulerNews};
-use crate::run::{Run, RunId, RunState, RunUpdate, Trigger, UpdateKind};
+use crate::run::{Run, RunId, RunState, RunUpdate, Timeline, Trigger, UpdateKind};
 use crate::schedule::{Moments, Occurrence};
 use crate::seams::Timestamp;
 
@@ -159,7 +160,7 @@ impl World {
     }
 
     pub(super) fn update(&mut self, run_id: &RunId, update: RunUpdate) -> Reply {
-        self.ask(JobRequest::Update { run_id: run_id.clone(), update: Box::new(update) }).unwrap()
+        self.ask(JobRequest::Update { run_id: run_id.clone(), update: Arc::new(update) }).unwrap()
     }
 
     pub(super) fn end(&mut self, run: &RunId, state: RunState) {
@@ -210,7 +211,7 @@ pub(super) fn update(kind: UpdateKind, attempt: u32, state: RunState) -> RunUpda
         exit_code: None,
         reason: String::new(),
         skipped: false,
-        timeline: Vec::new(),
+        timeline: Timeline::new(),
         metrics: None,
     }
 }

@@ -82,6 +82,7 @@ fn sets(job: &JobDefinition, name: &str) -> bool {
             let mut all = task.0.env.iter().chain(runs.flat_map(|run| &run.env));
             all.any(|it| it.name == name)
         }
+        Some(Payload::Kubernetes(kubernetes)) => kubernetes.sets(name),
         Some(Payload::Workflow(_)) | None => false,
     }
 }

@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use super::{A_DAY, Found};
+use super::{A_DAY, Found, LONGEST_NAME};
 use crate::board::{TaskDefinition, Variable, validate};
 use crate::job::definition::{Command, JobDefinition, WorkflowPayload};
 use crate::job::environment::OURS;
+use crate::kubernetes::{self, KubernetesPayload};
 
 const MOST_ARGUMENTS: usize = 1_000;
 
 impl Found {
     pub(super) fn work(&mut self, job: &JobDefinition) {
         if job.payload().is_none() {
-            let text = "must have exactly one of `command`, `task` and `workflow`";
+            let text = "must have exactly one of `command`, `task`, `workflow` and `kubernetes`";
             self.add("the job", text);
         }
         if let Some(command) = &job.command {
@@ -23,6 +24,9 @@ impl Found {
         }
         if let Some(workflow) = &job.workflow {
             self.workflow(workflow);
+        }
+        if let Some(kubernetes) = &job.kubernetes {
+            self.kubernetes(kubernetes);
         }
     }
 
@@ -85,6 +89,15 @@ impl Found {
             }
         }
         self.arguments("workflow.params", &workflow.params);
+    }
+
+    fn kubernetes(&mut self, payload: &KubernetesPayload) {
+        self.printable("kubernetes.cluster", &payload.cluster, LONGEST_NAME);
+        self.arguments("kubernetes.command", &payload.command);
+        self.arguments("kubernetes.args", &payload.args);
+        self.texts.extend(validate::variables("kubernetes.env", &payload.env));
+        self.variables("kubernetes.env", &payload.env);
+        self.texts.extend(kubernetes::faults(payload));
     }
 
     fn arguments(&mut self, field: &str, texts: &[String]) {

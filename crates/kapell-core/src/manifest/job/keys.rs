@@ -25,6 +25,7 @@ pub(super) const JOB: Keys = &[
     "command",
     "task",
     "workflow",
+    "kubernetes",
     "constraints",
     "actions",
     "retry",
@@ -35,12 +36,31 @@ pub(super) const JOB: Keys = &[
     "manual",
     "history",
 ];
-pub(super) const WORK: Keys = &["command", "task", "workflow"];
+pub(super) const WORK: Keys = &["command", "task", "workflow", "kubernetes"];
 pub(super) const GROUP: Keys = &["name", "limit"];
 pub(super) const CATCH_UP: Keys = &["policy", "window"];
 pub(super) const CALENDAR: Keys = &["name", "dates", "weekdays", "hours"];
 pub(super) const COMMAND: Keys = &["command", "args", "env", "dir", "user", "stop_grace"];
 pub(super) const WORKFLOW: Keys = &["file", "text", "params"];
+/// Those of a step of a workflow that runs on a cluster.
+pub(crate) const ON_KUBERNETES: Keys = &[
+    "cluster",
+    "namespace",
+    "pod_spec",
+    "image",
+    "command",
+    "args",
+    "env",
+    "env_from_secret",
+    "resources",
+    "service_account",
+    "start_timeout",
+];
+/// A job has its start timeout beside them.
+pub(super) const KUBERNETES: Keys = match ON_KUBERNETES {
+    [of_both @ .., _start_timeout] => of_both,
+    [] => &[],
+};
 pub(super) const RETRY: Keys =
     &["max_retries", "initial_delay", "backoff_multiplier", "max_delay", "jitter_percent", "on"];
 pub(super) const PARAMETER: Keys = &["name", "default", "options", "changeable", "about"];
@@ -112,11 +132,12 @@ fn nothing_instead(_: &str, _: &[&'static str]) -> Option<String> {
 fn instead_in_job(word: &str, _: &[&'static str]) -> Option<String> {
     let word = &*snake(word);
     let text = match word {
-        "pod_spec" => {
-            "runs on Kubernetes come later; this version has `command`, `task` and `workflow`"
+        "pod_spec" | "service_account" | "env_from_secret" | "resources" | "namespace" => {
+            "it belongs below `kubernetes`"
         }
-        "image" => "write it as `rootfs` of `task`",
-        "args" | "env" | "dir" | "user" => "it belongs below `command` or `task`",
+        "image" => "write it below `kubernetes`, or as `rootfs` of `task`",
+        "args" | "env" => "it belongs below `command`, `task` or `kubernetes`",
+        "dir" | "user" => "it belongs below `command` or `task`",
         "action" => "it belongs below `task`",
         "max_retries" | "initial_delay" | "backoff_multiplier" | "max_delay" => {
             "it belongs below `retry`"
@@ -182,6 +203,11 @@ pub(super) enum Form {
     Command,
     Task,
     Workflow,
+    Kubernetes,
+    /// A mapping, or the text of one.
+    PodSpec,
+    /// Whatever stands there.
+    Free,
     Constraints,
     Actions,
     Retry,
@@ -192,8 +218,13 @@ pub(super) enum Form {
 }
 
 /// What may stand under a key of a job or, with `within`, of a part of it.
-pub(super) fn form(key: &str, within: bool) -> Form {
+pub(super) fn form(key: &str, path: &str) -> Form {
+    let within = path.contains('.');
     match key {
+        "command" | "args" | "env_from_secret" if path.starts_with("kubernetes.") => Form::Texts,
+        "pod_spec" => Form::PodSpec,
+        "resources" => Form::Free,
+        "kubernetes" => Form::Kubernetes,
         "kind" => Form::Ignored,
         "schedule" | "tags" | "dates" | "weekdays" | "options" => Form::Texts,
         "args" | "params" => Form::List,

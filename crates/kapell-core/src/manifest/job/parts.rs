@@ -7,7 +7,7 @@ use crate::job::validate::MOST_RETRIES;
 use crate::manifest::plain::plain;
 use crate::manifest::shape::Builder;
 use crate::source::Problem;
-use crate::yaml::{Node, Value};
+use crate::yaml::{self, Node, Value};
 
 impl Builder<'_> {
     /// A name, or `{name, limit}`.
@@ -55,6 +55,29 @@ impl Builder<'_> {
                 self.part(node, "`workflow`", keys::WORKFLOW, &[], path).map(Json::Object)
             }
         }
+    }
+
+    /// A PodSpec of Kubernetes: a mapping, or a text that is one in YAML or JSON. Others judge it.
+    pub(super) fn pod_spec(&mut self, node: &Node<'_>, path: &str) -> Option<Json> {
+        if matches!(node.value, Value::Map(_) | Value::List(_)) {
+            self.free(node, path);
+            return Some(plain(node));
+        }
+        let text = self.reader.full_text(node, "`pod_spec`")?;
+        let read = yaml::parse(text);
+        let wrong = match read.as_deref() {
+            Ok([document]) if matches!(document.value, Value::Map(_)) => {
+                return Some(plain(document));
+            }
+            Ok([document]) => {
+                format!("the text of `pod_spec` must be a mapping, not {}", document.what())
+            }
+            Ok(_) => "the text of `pod_spec` must be one document".to_owned(),
+            Err(problem) => format!("the text of `pod_spec` cannot be read: {}", problem.message),
+        };
+        let problem = Problem::error(node.span, wrong);
+        self.reader.report(problem.help("write `pod_spec: {containers: […]}`"));
+        None
     }
 
     /// A text for the shell, a program with its arguments, or a mapping that has either.

@@ -26,12 +26,9 @@ fn jobs(text: &str) -> Vec<JobDefinition> {
 
 /// The one job of a text, with a command if it has none.
 fn one(more: &str) -> JobDefinition {
-    let work = if more.contains("task:") || more.contains("workflow:") || more.contains("command:")
-    {
-        ""
-    } else {
-        "command: x\n"
-    };
+    let has_work =
+        ["task:", "workflow:", "command:", "kubernetes:"].iter().any(|it| more.contains(it));
+    let work = if has_work { "" } else { "command: x\n" };
     jobs(&format!("job_id: a\n{work}{more}")).remove(0)
 }
 
@@ -182,6 +179,62 @@ fn a_task_and_a_workflow_are_work_too() {
     assert_eq!(job.workflow.unwrap().file.as_deref(), Some("flow.yaml"));
     let flow = one("workflow: {text: 'steps: []', params: [a, 5]}").workflow.unwrap();
     assert_eq!((flow.text.as_deref(), flow.params.len()), (Some("steps: []"), 2));
+}
+
+#[test]
+fn a_pod_spec_is_a_mapping_or_the_text_of_one_and_is_kept_in_one_form() {
+    let inline = one("kubernetes: {podSpec: {containers: [{name: a, image: b, tty: true}]}}");
+    let Some(Payload::Kubernetes(payload)) = inline.payload() else { panic!("{inline:?}") };
+    let spec = serde_json::json!({"containers": [{"name": "a", "image": "b", "tty": true}]});
+    assert_eq!(payload.pod_spec, Some(spec));
+    let yaml = "kubernetes:\n  pod_spec: |\n    containers:\n    - {name: a, image: b, tty: true}";
+    let json = r#"kubernetes: {pod_spec: '{"containers":[{"name":"a","image":"b","tty":true}]}'}"#;
+    for text in [yaml, json] {
+        assert_eq!(one(text).kubernetes, inline.kubernetes, "{text}");
+    }
+}
+
+#[test]
+fn the_short_form_of_work_on_kubernetes_is_read() {
+    let job = one(
+        "kubernetes: {cluster: main, namespace: jobs, image: alpine, command: [sh, -c], args: exit 3, \
+         env: {A: b}, envFromSecret: db, resources: {limits: {memory: 64Mi}}, serviceAccount: reporter}",
+    );
+    let payload = job.kubernetes.unwrap();
+    assert_eq!((payload.cluster.as_str(), payload.namespace.as_str()), ("main", "jobs"));
+    assert_eq!(
+        (payload.image.as_deref(), payload.service_account.as_deref()),
+        (Some("alpine"), Some("reporter"))
+    );
+    assert_eq!(
+        (payload.command, payload.args),
+        (vec!["sh".into(), "-c".into()], vec!["exit 3".into()])
+    );
+    assert_eq!(payload.env, [Variable::plain("A", "b")]);
+    assert_eq!(payload.env_from_secret, ["db"]);
+    assert_eq!(payload.resources, Some(serde_json::json!({"limits": {"memory": "64Mi"}})));
+}
+
+#[test]
+fn a_fault_in_a_pod_spec_is_told_at_its_place() {
+    let text = "\
+kind: job
+job_id: a
+kubernetes:
+  pod_spec:
+    containers:
+      - {name: a, image: b, comand: [sh]}
+---
+kind: job
+job_id: b
+kubernetes: {pod_spec: 'containers: ['}
+";
+    let told = problems(text);
+    assert_eq!(
+        told[0],
+        "6:37: kubernetes.pod_spec.containers[0].comand: is no field; did you mean `command`?"
+    );
+    assert!(told[1].starts_with("10:24: the text of `pod_spec` cannot be read: "), "{told:?}");
 }
 
 #[test]

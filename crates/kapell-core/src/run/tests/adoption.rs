@@ -1,6 +1,8 @@
-use super::stage::{START, Script, Stage, Work, full, plan, run, secs};
+use super::stage::{Admission, START, Script, Stage, Work, full, plan, run, secs};
 use crate::job::JobDefinition;
-use crate::run::{Entry, Evidence, HOST_LOST, Happened, Noted, Run, RunState, StopKind, WorkEnd};
+use crate::run::{
+    Entry, Evidence, HOST_LOST, Happened, Noted, Rare, Run, RunState, SkippedBy, StopKind, WorkEnd,
+};
 use crate::seams::Timestamp;
 
 const NOW: Timestamp = Timestamp(START.0 + 3_600_000);
@@ -10,7 +12,8 @@ fn stored(state: RunState) -> Run {
     let retry_at = (state == RunState::Retrying).then_some(NOW.after(secs(5)));
     let attempt = u32::from(state != RunState::PreRun);
     let due_at = NOW.before(secs(1));
-    Run { state, attempt, started_at, retry_at, due_at, scheduled_at: due_at, ..run() }
+    let rare = Rare { retry_at, ..Rare::default() }.into();
+    Run { state, attempt, started_at, due_at, scheduled_at: due_at, rare, ..run() }
 }
 
 fn ended(code: i32) -> WorkEnd {
@@ -95,7 +98,9 @@ fn every_stored_run_comes_to_an_end_whatever_is_found_and_no_attempt_is_launched
     for state in RunState::ALL.into_iter().filter(|state| !state.is_final()) {
         for evidence in evidence() {
             for cancel in cancels {
-                let mut stage = adopt(Run { cancel, ..stored(state) }, &evidence);
+                let mut run = stored(state);
+                run.cancel = cancel;
+                let mut stage = adopt(run, &evidence);
                 for _ in 0..200 {
                     if !stage.next() && !stage.it.state().is_final() {
                         // News follow of what is there.
@@ -142,7 +147,7 @@ fn work_that_ended_before_anybody_stored_its_start_took_the_time_that_it_took() 
     assert!(stage.next());
     assert_eq!(stage.it.started_at(), Some(began));
     stage.play();
-    assert_eq!(stage.board.metrics.unwrap().execution_ms, 40_000);
+    assert_eq!(stage.board.metrics.as_ref().unwrap().execution_ms, 40_000);
 }
 
 #[test]
@@ -192,7 +197,7 @@ fn news_that_overtake_the_evidence_are_not_lost() {
 fn the_timeline_says_on_what_evidence_it_went_on() {
     let mut stage = adopt(stored(RunState::Running), &Evidence::Ended(ended(0)));
     stage.play();
-    let told = |entry: &&Entry| matches!(&entry.noted, Noted::Adopted { evidence } if evidence == "its work has ended");
+    let told = |entry: &Entry| matches!(&entry.noted, Noted::Adopted { evidence } if evidence == "its work has ended");
     assert_eq!(stage.board.timeline.iter().filter(told).count(), 1);
 }
 
@@ -203,4 +208,69 @@ fn a_limit_on_its_length_counts_from_when_it_started_under_another_leader() {
     stage.next();
     let (_, at) = stage.ring.unwrap();
     assert_eq!(at, START.after(secs(3_650)));
+}
+
+#[test]
+fn work_that_outlived_its_limit_when_nobody_led_has_failed_whatever_it_ended_with() {
+    let once = plan(JobDefinition { retry: None, ..(*full().definition).clone() });
+    // It may run for 100 seconds.
+    for (took, state) in [(100, RunState::Completed), (101, RunState::Failed)] {
+        for running in [true, false] {
+            let work = WorkEnd { began: Some(NOW.before(secs(took + 2))), ..ended(0) };
+            let mut run = stored(RunState::ContainerCreating);
+            if running {
+                (run.state, run.started_at) = (RunState::Running, work.began);
+            }
+            let mut stage = Stage::from(run, once.clone(), Script::default(), NOW);
+            stage.coming.clear();
+            stage.tell(Happened::Found { attempt: 1, evidence: Evidence::Ended(work) });
+            stage.play();
+            stage.assert_ended(state);
+            let why = if state == RunState::Failed {
+                "it ran longer than 1m40s (maxAllowedRunTime)"
+            } else {
+                ""
+            };
+            assert_eq!((stage.board.reason.as_str(), stage.board.exit_code), (why, Some(0)));
+        }
+    }
+}
+
+#[test]
+fn a_start_that_is_yet_to_come_by_a_clock_that_was_set_back_counts_from_when_it_is_found() {
+    for evidence in [Evidence::Running { since: NOW.after(secs(600)) }, Evidence::Launched] {
+        let mut run = stored(RunState::Running);
+        run.started_at = Some(NOW.after(secs(600)));
+        let mut stage = adopt(run, &evidence);
+        stage.next();
+        let (_, at) = stage.ring.unwrap();
+        assert_eq!(at, stage.now.after(secs(100)), "{evidence:?}");
+    }
+}
+
+#[test]
+fn one_that_has_not_begun_may_be_passed_over_and_says_why() {
+    let over = || Happened::PassedOver { by: SkippedBy::CatchUp, why: "missed".to_owned() };
+    for waits in [false, true] {
+        let script = Script { admission: Admission::Never, ..Script::default() };
+        let mut stage = Stage::new(full(), script);
+        if waits {
+            stage.play_to(RunState::Pending);
+        }
+        stage.tell(over());
+        stage.play();
+        stage.assert_ended(RunState::Completed);
+        assert!(stage.board.skipped && stage.launches.is_empty());
+        assert_eq!(stage.board.reason, "missed");
+        let told = |entry: &Entry| {
+            let by = |by: SkippedBy| by == SkippedBy::CatchUp;
+            matches!(&entry.noted, Noted::Skipped { by: of, .. } if by(*of))
+        };
+        assert_eq!(stage.board.timeline.iter().filter(told).count(), 1);
+    }
+    let mut stage = Stage::new(full(), Script::default());
+    stage.play_to(RunState::Running);
+    stage.tell(over());
+    assert_eq!(stage.it.state(), RunState::Running);
+    assert_eq!(stage.ignored, ["a word not to begin"]);
 }

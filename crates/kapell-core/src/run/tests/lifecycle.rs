@@ -1,5 +1,5 @@
 use super::stage::{
-    Admission, Launching, START, Script, Stage, definition, full, plan, retry, secs,
+    Admission, Launching, START, Script, Stage, definition, full, plan, retry, run, secs,
 };
 use crate::constraint::Verdict;
 use crate::job::{JobDefinition, Length, RetryOn};
@@ -7,7 +7,9 @@ use crate::run::RunState::{
     self, ActionPending, ActionRunning, Completed, ConditionPending, ConditionRunning,
     ContainerCreating, Failed, Orphaned, Pending, PreRun, Retrying, Running, Terminating,
 };
-use crate::run::{Ask, HOST_LOST, Happened, Noted, Orchestrator, Plan, StopKind, Timer};
+use crate::run::{
+    Ask, HOST_LOST, Happened, Noted, Orchestrator, Plan, Run, RunId, StopKind, Timer, Trigger,
+};
 
 fn played(plan: Plan, script: Script) -> Stage {
     let mut stage = Stage::new(plan, script);
@@ -135,6 +137,17 @@ fn a_start_timeout_says_so() {
     let stage =
         played(plan(definition()), Script { launch: Launching::NeverStarts, ..Script::default() });
     assert_eq!(stage.board.reason, "it did not start within 5m (start_timeout)");
+    let set = Plan { start_timeout_s: 7, ..plan(definition()) };
+    let stage = played(set, Script { launch: Launching::NeverStarts, ..Script::default() });
+    assert_eq!(stage.board.reason, "it did not start within 7s (start_timeout)");
+}
+
+#[test]
+fn a_start_timeout_says_what_kept_the_work_from_starting() {
+    let stage = played(full(), Script { launch: Launching::Hindered, ..Script::default() });
+    stage.assert_ended(Failed);
+    let want = "it did not start within 30s (start_timeout): image cannot be pulled";
+    assert_eq!(stage.board.reason, want, "what was said last counts");
 }
 
 #[test]
@@ -205,6 +218,21 @@ fn a_run_whose_turn_does_not_come_in_time_does_not_begin() {
     late.play();
     late.assert_ended(Completed);
     assert!(late.board.skipped, "it was due long ago");
+}
+
+#[test]
+fn a_run_of_a_backfill_waits_for_its_turn_however_long_that_takes() {
+    let asked = |trigger: Trigger| {
+        let run_id = RunId::asked_for(&run().run_id.job_id(), START, 7);
+        let script = Script { admission: Admission::After(3_600_000), ..Script::default() };
+        let mut stage = Stage::from(Run { run_id, trigger, ..run() }, full(), script, START);
+        stage.play();
+        stage.assert_ended(Completed);
+        stage.board.skipped
+    };
+    let who = || "ann".to_owned();
+    assert!(!asked(Trigger::Backfill { who: who() }));
+    assert!(asked(Trigger::Manual { who: who() }), "it was to run then");
 }
 
 #[test]
@@ -290,7 +318,7 @@ fn news_that_did_not_come_are_made_up_for() {
 
 #[test]
 fn a_run_that_waits_is_a_timer_and_nothing_else() {
-    let run = super::stage::run();
+    let run = run();
     let (it, asks) = Orchestrator::begin(&run, plan(definition()), START);
     assert_eq!(asks, [Ask::Ring { timer: Timer::Due, at: run.due_at }]);
     assert!(!it.holds_place() && !it.awaits_news());
@@ -321,4 +349,48 @@ fn a_start_that_is_yet_to_come_by_a_clock_that_was_set_back_counts_from_now() {
     stage.tell(Happened::Started { attempt: 0, at: now.after(secs(600)) });
     assert_eq!(stage.it.started_at(), Some(now));
     assert_eq!(stage.ring, Some((Timer::RunTime, now.after(secs(7)))));
+}
+
+#[test]
+fn what_is_plainly_due_begins_at_once_as_it_would_step_by_step() {
+    let due = run().due_at;
+    let begin = || Orchestrator::begin(&run(), plan(definition()), START).0;
+    let (mut by_steps, mut at_once) = (begin(), begin());
+    assert_eq!(by_steps.handle(Happened::Rang(Timer::Due), due), [Ask::Admit]);
+    let stored = Ask::Store(at_once.begin_at_once(due));
+    assert_eq!(by_steps.handle(Happened::Admitted, due), [Ask::Quiet, stored]);
+    assert_eq!(format!("{by_steps:?}"), format!("{at_once:?}"));
+}
+
+#[test]
+fn what_has_more_to_ask_is_not_plainly_due() {
+    let due = run().due_at;
+    let is_plain =
+        |run: &Run, plan: Plan| Orchestrator::begin(run, plan, START).0.is_plainly_due(due);
+    assert!(is_plain(&run(), plan(definition())));
+    assert!(!is_plain(&run(), Plan { checks_before: true, ..plan(definition()) }));
+    assert!(!is_plain(&run(), Plan { revision: 2, ..plan(definition()) }));
+    assert!(!is_plain(&Run { state: Retrying, ..run() }, plan(definition())));
+    let mut cancelled = run();
+    cancelled.cancel = Some(StopKind::Graceful);
+    assert!(!is_plain(&cancelled, plan(definition())));
+    let late = Run { scheduled_at: START, ..run() };
+    let deadline = Some(Length::new(secs(5)));
+    let hasty = JobDefinition { starting_deadline: deadline, ..definition() };
+    assert!(!is_plain(&late, plan(hasty)));
+}
+
+#[test]
+fn an_intent_that_is_refused_fails_the_run_and_nothing_is_launched() {
+    let (mut it, _) = Orchestrator::begin(&run(), plan(definition()), START);
+    it.handle(Happened::Rang(Timer::Due), START);
+    let asks = it.handle(Happened::Admitted, START);
+    assert!(matches!(&asks[..], [.., Ask::Store(_)]), "{asks:?}");
+    let refused = |attempt| Happened::IntentRefused { attempt, why: "no such run".to_owned() };
+    assert!(matches!(&it.handle(refused(1), START)[..], [Ask::Ignored { .. }]));
+    let asks = it.handle(refused(0), START);
+    let [Ask::Quiet, Ask::Store(update)] = &asks[..] else { panic!("{asks:?}") };
+    let want = "that it begins could not be stored: no such run";
+    assert_eq!((update.state, update.reason.as_str()), (Failed, want));
+    assert!(matches!(&it.handle(refused(0), START)[..], [Ask::Ignored { .. }]), "once");
 }

@@ -4,7 +4,7 @@ use super::stage::{definition, plan, retry, run, secs};
 use crate::job::definition::Multiplier;
 use crate::job::{JobDefinition, Length, Retry};
 use crate::run::retry::delay;
-use crate::run::{Ask, Orchestrator, Run, RunState, Timer};
+use crate::run::{Ask, Orchestrator, Rare, Run, RunState, Timer};
 
 fn with(initial_ms: u64, multiplier: f64, most: Duration) -> Retry {
     Retry {
@@ -71,7 +71,7 @@ fn a_retry_that_was_stored_by_a_clock_that_was_ahead_waits_as_long_as_one_that_b
         let left = Run {
             state: RunState::Retrying,
             attempt: 2,
-            retry_at: Some(now.after(stored)),
+            rare: Rare { retry_at: Some(now.after(stored)), ..Rare::default() }.into(),
             ..run()
         };
         let (_, asks) = Orchestrator::begin(&left, plan(definition.clone()), now);

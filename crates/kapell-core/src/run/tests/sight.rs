@@ -2,7 +2,7 @@
 
 use super::stage::{START, Script, Stage, full, run, secs};
 use crate::run::sight::add_noted;
-use crate::run::{Doing, Entry, Happened, Noted, Run, RunState, Sight, StopKind};
+use crate::run::{Doing, Entry, Happened, Noted, Run, RunState, Sight, StopKind, Timeline};
 
 fn sight(state: RunState, attempt: u32) -> Sight {
     Sight {
@@ -56,8 +56,8 @@ fn why_it_waits_and_what_is_being_done_is_its_reason_until_it_is_to_be_cancelled
     let mut shown = stored(RunState::PreRun, 0);
     seen.put_over(&mut shown);
     assert_eq!(shown.reason, "taking actions: action `delay` of `time_window`");
-    let reason = "enough".to_owned();
-    let mut shown = Run { cancel: Some(StopKind::Graceful), reason, ..stored(RunState::PreRun, 0) };
+    let mut shown = stored(RunState::PreRun, 0);
+    (shown.cancel, shown.reason) = (Some(StopKind::Graceful), "enough".to_owned());
     seen.put_over(&mut shown);
     assert_eq!((shown.state, shown.reason.as_str()), (RunState::ActionRunning, "enough"));
 }
@@ -80,9 +80,9 @@ fn what_was_noted_is_told_once_whether_it_is_stored_or_not() {
         attempt: 0,
         noted: Noted::Waits { why: number.to_string() },
     };
-    let mut shown = Run { timeline: vec![note(1), note(2)], ..stored(RunState::PreRun, 0) };
+    let mut shown = Run { timeline: [note(1), note(2)].into(), ..stored(RunState::PreRun, 0) };
     add_noted(&mut shown, vec![note(2), note(3)]);
-    assert_eq!(shown.timeline, [note(1), note(2), note(3)]);
+    assert_eq!(shown.timeline, Timeline::from([note(1), note(2), note(3)]));
     let mut ended = stored(RunState::Completed, 0);
     add_noted(&mut ended, vec![note(1)]);
     assert!(ended.timeline.is_empty(), "all of it is in the record");

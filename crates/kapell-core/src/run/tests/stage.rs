@@ -8,8 +8,8 @@ use crate::board::{Domain, JobId};
 use crate::constraint::Verdict;
 use crate::job::{JobDefinition, Length, Retry, RetryOn};
 use crate::run::{
-    ActionsDone, Ask, Checked, Counts, Evidence, Happened, Noted, Orchestrator, Plan, Run, RunId,
-    RunState, RunUpdate, StopKind, Timer, Trigger, UpdateKind, WorkEnd,
+    ActionsDone, Ask, Checked, Counts, Evidence, Happened, Noted, Orchestrator, Plan, Rare, Run,
+    RunId, RunState, RunUpdate, StopKind, Timeline, Timer, Trigger, UpdateKind, WorkEnd,
 };
 use crate::seams::Timestamp;
 
@@ -36,6 +36,7 @@ pub(super) fn plan(definition: JobDefinition) -> Plan {
         revision: 1,
         checks_before: false,
         checks_after: false,
+        start_timeout_s: 300,
     }
 }
 
@@ -49,24 +50,16 @@ pub(super) fn run() -> Run {
         trigger: Trigger::Schedule,
         scheduled_at: due_at,
         due_at,
-        parameters: BTreeMap::new(),
         state: RunState::PreRun,
         previous_state: None,
         attempt: 0,
         place: String::new(),
-        log_hosts: Vec::new(),
         created_at: START,
         started_at: None,
-        retry_at: None,
-        completed_at: None,
-        exit_code: None,
-        reason: String::new(),
-        skipped: false,
-        cancel: None,
-        timeline: Vec::new(),
-        metrics: None,
+        timeline: Timeline::new(),
         update_id: None,
         version: 1,
+        rare: Rare::default().into(),
     }
 }
 
@@ -114,6 +107,8 @@ pub(super) enum Launching {
     Fails,
     Unstartable,
     NeverStarts,
+    /// Something keeps it from starting.
+    Hindered,
     /// Ends before its launch is answered.
     EndsFirst,
 }
@@ -237,7 +232,7 @@ impl Stage {
                 }
                 Ask::Store(update) => {
                     let happened = Happened::Stored { kind: update.kind, attempt: update.attempt };
-                    self.store(*update);
+                    self.store(Arc::unwrap_or_clone(update));
                     self.soon(5, happened);
                 }
                 Ask::Launch { attempt } => self.launch(attempt),
@@ -305,7 +300,7 @@ impl Stage {
         run.exit_code = update.exit_code;
         run.reason = update.reason;
         run.skipped = update.skipped;
-        run.timeline.extend(update.timeline);
+        run.timeline.append(&update.timeline);
         run.metrics = update.metrics;
     }
 
@@ -340,6 +335,11 @@ impl Stage {
                 let at = self.now.after(Duration::from_millis(10));
                 self.soon(20, Happened::Ended { attempt, work: WorkEnd { at, ..work } });
                 self.soon(50, Happened::Launched { attempt });
+            }
+            Launching::Hindered => {
+                for why in ["no node has room", "image cannot be pulled"] {
+                    self.soon(70, Happened::Hindered { attempt, why: why.to_owned() });
+                }
             }
             Launching::Fails | Launching::NeverStarts => {}
         }

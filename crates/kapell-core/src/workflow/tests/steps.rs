@@ -55,7 +55,7 @@ fn choices_name_their_alternatives() {
     assert_eq!(in_step("requires: some"), [want]);
     let want = "3:29: on cannot be `error` (write one of success, failure, skipped, done)";
     assert_eq!(in_step("depends: [{step: b, on: error}]")[1], want);
-    let want = "3:15: executor cannot be `ssh` (write one of local, cell)";
+    let want = "3:15: executor cannot be `ssh` (write one of local, cell, kubernetes)";
     assert_eq!(in_step("executor: ssh"), [want]);
     let want = "1:13: on_failure cannot be `abort` (write one of stop, finish, continue)";
     assert_eq!(wrong("on_failure: abort\nsteps: [{name: a}]"), [want]);
@@ -66,11 +66,13 @@ fn choices_name_their_alternatives() {
 #[test]
 fn what_is_asked_of_a_cell_is_checked() {
     let executor = |text: &str| in_step(&format!("executor: {text}"));
-    let want = "3:15: executor has no `type` (write `executor: local` or `executor: cell`)";
+    let want = "3:15: executor has no `type` (write `executor: local`, `executor: cell` or `executor: {type: kubernetes, config: \
+                {image: …}}`)";
     assert_eq!(executor("{config: {}}"), [want]);
-    let want = "3:22: executor cannot be `cells` (write one of local, cell)";
+    let want = "3:22: executor cannot be `cells` (write one of local, cell, kubernetes)";
     assert_eq!(executor("{type: cells}"), [want]);
-    let want = "3:29: `config` of an executor that is `local` (remove it, or write `type: cell`)";
+    let want = "3:29: `config` of an executor that is `local` (remove it, or write `type: cell` or `type: \
+                kubernetes`)";
     assert_eq!(executor("{type: local, config: {memory_mb: 1}}"), [want]);
     let want = "3:28: unknown key `memory_mb` in executor (known keys are type, config)";
     assert_eq!(executor("{type: cell, memory_mb: 1}"), [want]);
@@ -93,7 +95,7 @@ fn what_is_asked_of_a_cell_is_checked() {
     ];
     assert_eq!(got, want);
     let want = "4:10: `dir` of a step on a cell is relative (write the whole path as it is on the cell, or leave it out: \
-                a task has a directory of its own)";
+                it has a directory of its own)";
     assert_eq!(in_step("executor: cell\ndir: here"), [want]);
 }
 

@@ -44,11 +44,12 @@ async fn write(store: &dyn Store, shard: Shard, items: &[Written]) {
 }
 
 async fn all(store: &dyn Store, shard: Shard) -> Vec<Item> {
-    let mut all: Vec<Item> = Vec::new();
+    let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let page = store.scan(shard, all.last().map(|item| &item.key)).await.unwrap();
+        let page = store.scan(shard, after.as_ref()).await.unwrap();
         all.extend(page.items);
-        if !page.more {
+        after = page.next;
+        if after.is_none() {
             return all;
         }
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use super::stage::{run, secs, stage};
-use crate::constraint::{ConstraintChecker as _, Error, failed};
+use crate::constraint::{ConstraintChecker as _, Error, Pulse, Slots, failed};
 use crate::webhook::tests::stage::{Reply, status};
 
 const URL: &str = "https://example.com/hook";
@@ -173,4 +173,22 @@ async fn what_cannot_be_read_fails_the_run() {
     assert!(matches!(&error, Error::Unreadable(_)));
     let done = failed(&error);
     assert_eq!((done.verdict, done.message.as_str()), (Verdict::Fail, right));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_waits_lets_others_have_its_place() {
+    let stage = stage();
+    let slots = Slots::default();
+    slots.take();
+    let pulse = Pulse::among(&slots);
+    let waits = || json!([{ "time_window": { "onMet": [{ "delay": "1h" }, { "log": "late" }] } }]);
+    let found = stage.look(run(waits())).await;
+    let mut acting = pin!(stage.checker.act(found.todo, &pulse));
+    assert!(timeout(secs(10), &mut acting).await.is_err());
+    assert_eq!((slots.taken(), pulse.beats() > 3), (0, true), "and it is known to be alive");
+    assert_eq!(acting.await.unwrap().counts.executed, 2);
+    assert_eq!(slots.taken(), 1, "it has it again");
+    let found = stage.look(run(waits())).await;
+    assert!(timeout(secs(10), stage.checker.act(found.todo, &pulse)).await.is_err());
+    assert_eq!(slots.taken(), 1, "as has one that was let go of");
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use kapell_api::client::Error as Trouble;
 use kapell_backend::executor::{Ended, Error, Exit, Output};
 use kapell_core::board::{Task, TaskDefinition, TaskGuid, TaskState};
-use nix::sys::signal::Signal;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::log::Log;
 use super::outage::{Outage, words};
-use super::{AGAIN, Shared, Told};
+use super::{AGAIN, Shared};
+use crate::flow::wish::{Told, at_least, stopped};
 
 /// The first pause between two looks at a task; each further one is twice as long.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
@@ -337,14 +337,6 @@ impl Attempt {
     }
 }
 
-/// Waits until it is told this, or something more urgent.
-async fn at_least(mut told: watch::Receiver<Told>, urgency: Told) {
-    if told.wait_for(|told| *told >= urgency).await.is_err() {
-        // Nobody is left who could tell.
-        std::future::pending::<()>().await;
-    }
-}
-
 const fn is_over(task: &Task) -> bool {
     match task.state {
         TaskState::Pending | TaskState::Running => false,
@@ -355,10 +347,6 @@ const fn is_over(task: &Task) -> bool {
 /// Whether a request that was not answered well cannot have had an effect.
 const fn is_surely_undone(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Unreachable { .. } | Trouble::Problem { status: 429, .. })
-}
-
-const fn stopped() -> Ended {
-    Ended { exit: Exit::Signal(Signal::SIGTERM as i32), lingering: None }
 }
 
 /// How the process of a task ended. One that did not end by itself has a reason.

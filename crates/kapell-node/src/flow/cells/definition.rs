@@ -1,62 +1,31 @@
 //! From a command to the task that runs it.
 
-use std::ffi::OsStr;
-
 use kapell_backend::executor::{Error, Job};
 use kapell_core::board::{Action, Run, TaskDefinition, TaskGuid, Variable, validate};
 use kapell_core::workflow::OnCell;
 
-/// The longest argument that a program can be given.
-const LONGEST_ARGUMENT: usize = (128 << 10) - 1;
-/// What fits on the board with all that it adds.
-const LARGEST: usize = 190 << 10;
+use crate::flow::plainly::{There, plainly};
 
-/// The task that runs a command. A shell that would only be asked if the program cannot be
-/// executed is asked at once: nobody here can try.
+/// Of arguments and environment it takes what fits on the board with all that it adds.
+const ON_A_CELL: There = There { place: "on a cell", largest: 190 << 10 };
+
+/// The task that runs a command.
 pub(super) fn of(
     job: &Job,
     guid: TaskGuid,
     wanted: &OnCell,
     annotation: String,
 ) -> Result<TaskDefinition, Error> {
-    let (program, args) = match &job.otherwise {
-        Some((program, args)) => (program, args),
-        None => (&job.program, &job.args),
-    };
-    let path = program.to_string_lossy().into_owned();
-    let refused = |reason: String| Error::NotStarted { program: path.clone(), reason };
-    let text = |value: &OsStr| {
-        let text = value.to_str().map(str::to_owned);
-        text.ok_or_else(|| refused(format!("{} is not UTF-8", value.display())))
-    };
-    if let Some(dir) = job.dir.as_ref().filter(|dir| dir.is_relative()) {
-        return Err(refused(format!(
-            "`dir: {}` is relative, which is nowhere on a cell: write the whole path as it is there, or leave it out",
-            dir.display()
-        )));
-    }
-    if args.iter().any(|arg| arg.len() > LONGEST_ARGUMENT) {
-        return Err(Error::TooLarge { program: path });
-    }
-    let env = job.env.iter().map(|(name, value)| {
-        Ok(Variable::plain(text(name.as_os_str())?, text(value.as_os_str())?))
-    });
+    let plain = plainly(job, ON_A_CELL)?;
+    let mut words = plain.words.into_iter();
+    let path = words.next().unwrap_or_default();
     let run = Run {
         path: path.clone(),
-        args: args.iter().map(|arg| text(arg.as_os_str())).collect::<Result<_, _>>()?,
-        dir: job.dir.as_ref().map(|dir| text(dir.as_os_str())).transpose()?,
-        env: env.collect::<Result<_, Error>>()?,
+        args: words.collect(),
+        dir: plain.dir,
+        env: plain.env.into_iter().map(|(name, value)| Variable::plain(name, value)).collect(),
         user: None,
     };
-    let size = run.args.iter().map(String::len).sum::<usize>()
-        + run
-            .env
-            .iter()
-            .map(|it| it.name.len() + it.value.as_ref().map_or(0, String::len))
-            .sum::<usize>();
-    if size > LARGEST {
-        return Err(Error::TooLarge { program: path });
-    }
     let definition = TaskDefinition {
         task_guid: guid,
         domain: wanted.domain.clone(),
@@ -74,5 +43,8 @@ pub(super) fn of(
         annotation,
     };
     let problems = validate::task(&definition);
-    if problems.is_empty() { Ok(definition) } else { Err(refused(problems.join("; "))) }
+    if problems.is_empty() {
+        return Ok(definition);
+    }
+    Err(Error::NotStarted { program: path, reason: problems.join("; ") })
 }

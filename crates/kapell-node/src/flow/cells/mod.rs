@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_api::client::{Client, Error as Trouble};
-use kapell_backend::executor::{Control, Error, Executor, Job, Later, Output, Started};
+use kapell_backend::executor::{Error, Executor, Job, Later, Output, Started};
 use kapell_core::board::TaskGuid;
 use kapell_core::workflow::OnCell;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use super::wish::Wish;
 use attempt::Attempt;
 
 /// How many requests are under way at once: a host serves others too.
@@ -119,36 +120,16 @@ impl Executor for Errand {
     fn start(&self, job: &Job, output: Arc<dyn Output>) -> Result<Started, Error> {
         let definition =
             definition::of(job, self.guid.clone(), &self.wanted, self.annotation.clone())?;
-        let (told, ear) = watch::channel(Told::Nothing);
+        let (wish, ear) = Wish::new();
         let attempt = Attempt::new(Arc::clone(&self.shared), definition, output, ear);
         let (shared, guid) = (Arc::clone(&self.shared), self.guid.clone());
         let settle = async move {
             shared.insist(|| shared.client.delete_task(guid.as_str())).await;
         };
         Ok(Started {
-            control: Arc::new(Wish(told)),
+            control: Arc::new(wish),
             ended: Box::pin(attempt.run()),
             settle: Some(Box::pin(settle)),
         })
-    }
-}
-
-/// How urgently a task is to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
-    Nothing,
-    /// It has its grace.
-    End,
-    /// Nobody waits for it any more.
-    Now,
-}
-
-#[derive(Debug)]
-struct Wish(watch::Sender<Told>);
-
-impl Control for Wish {
-    fn signal(&self, hard: bool) {
-        let told = if hard { Told::Now } else { Told::End };
-        self.0.send_modify(|before| *before = (*before).max(told));
     }
 }

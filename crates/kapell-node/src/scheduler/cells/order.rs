@@ -14,7 +14,7 @@ pub(super) fn of(work: &Work) -> Result<TaskDefinition, String> {
     let job = &work.definition;
     let task = match job.payload() {
         Some(Payload::Task(task)) => task,
-        Some(Payload::Command(_) | Payload::Workflow(_)) => {
+        Some(Payload::Command(_) | Payload::Workflow(_) | Payload::Kubernetes(_)) => {
             return Err("only a task runs on cells".to_owned());
         }
         None => return Err("the job does not say what to run".to_owned()),

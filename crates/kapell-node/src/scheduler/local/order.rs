@@ -51,6 +51,9 @@ pub(super) async fn of(
         Some(Payload::Command(command)) => (Kind::Command, command.user.as_deref()),
         Some(Payload::Workflow(_)) => (Kind::Workflow, None),
         Some(Payload::Task(_)) => return Err("a task runs on cells, not on a host".to_owned()),
+        Some(Payload::Kubernetes(_)) => {
+            return Err("it runs on a Kubernetes cluster, not on a host".to_owned());
+        }
         None => return Err("the job does not say what to run".to_owned()),
     };
     let mut env = Environment::default();
@@ -86,7 +89,7 @@ pub(super) async fn of(
                 spawn_blocking(move || workflow::process(&work, &logs, &program, process));
             written.await.map_err(|error| error.to_string())??
         }
-        Some(Payload::Task(_)) | None => process,
+        Some(Payload::Task(_) | Payload::Kubernetes(_)) | None => process,
     };
     let spec = Spec {
         guid: guid(&work.attempt),

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use kapell_core::board::JobId;
+use kapell_core::board::{JobId, Records};
 use kapell_core::constraint::MetricKind;
-use kapell_core::job::{ActionId, Figure};
+use kapell_core::job::{ActionId, Figure, JobRequest, PauseCause};
 use kapell_core::run::record::MOST_KICKS;
 use kapell_core::run::{RunId, RunState, StopKind, Trigger};
+use kapell_core::seams::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::fakes::Manner;
 use super::stage::{Lead, Stage, job, secs};
+use crate::board::tests::theatre::pass;
 use crate::constraint::{Message, Which};
 use crate::scheduler::concierge;
+use crate::testing::{Call, Fault};
 
 /// A way to ask as constraints and actions do.
 struct Desk {
@@ -36,7 +39,7 @@ impl Desk {
     }
 
     async fn kick(&self, job_id: &str, of: &RunId, drawn: u64) -> Result<RunId, String> {
-        let run_id = RunId::asked_for(&JobId::new(job_id), kapell_core::seams::Timestamp(0), drawn);
+        let run_id = RunId::asked_for(&JobId::new(job_id), Timestamp(0), drawn);
         let (asked, of) = (run_id.clone(), of.clone());
         self.ask(|reply| Message::Trigger {
             run_id: asked,
@@ -146,4 +149,92 @@ async fn runs_that_kick_each_other_off_come_to_an_end() {
     assert_eq!(depth, MOST_KICKS);
     // The same again is as good as new: its host died before it heard of it.
     assert_eq!(desk.kick("friend", &before, count - 1).await.unwrap(), of);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_instance_that_is_skipped_is_one_that_was_made_ahead() {
+    for dies in [false, true] {
+        let (stage, lead, of) = stage().await;
+        stage.fake.state().manner = Manner::Ends(&[0]);
+        lead.apply(job("often", r#", "schedule": ["* * * * *"]"#)).await;
+        let next = Timestamp((stage.wall().0 / 60_000 + 1) * 60_000);
+        pass(next.before(secs(5)).since(stage.wall())).await;
+        let made = RunId::scheduled(&"often".into(), next);
+        assert_eq!(lead.run(&made).state, RunState::PreRun);
+        let (job, action) = (JobId::new("often"), ActionId(1));
+        let desk = Desk::of(&lead);
+        let skip = |reply| Message::SkipNext { job, of, action, count: 1, reply };
+        desk.ask(skip).await.unwrap();
+        let lead = if dies {
+            lead.die().await;
+            stage.open().await
+        } else {
+            lead
+        };
+        lead.until(&made, RunState::Completed, secs(10)).await;
+        let run = lead.run(&made);
+        assert!(run.skipped && run.reason.contains("skipNextInstance"), "{run:?}");
+        let after = RunId::scheduled(&"often".into(), next.after(secs(60)));
+        pass(secs(70)).await;
+        let run = lead.run(&after);
+        assert_eq!((run.state, run.skipped), (RunState::Completed, false), "only one is");
+        let job_id = JobId::new("often");
+        let skips = |records: &Records| {
+            (records.jobs[&job_id].skips.len(), records.jobs[&job_id].skip_next)
+        };
+        assert_eq!(lead.show.board.look("often", skips), (0, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_rests_or_whose_moments_are_excluded_is_not_scheduled_soon() {
+    let (stage, lead, of) = stage().await;
+    let desk = Desk::of(&lead);
+    let minutely = r#", "schedule": ["* * * * *"]"#;
+    let always = r#", "exclude": [{"name": "off", "hours": "00:00-24:00"}]"#;
+    let next = Timestamp((stage.wall().0 / 60_000 + 1) * 60_000);
+    for (more, want) in [
+        ("", Some(next)),
+        (r#", "suspend": true"#, None),
+        (always, None),
+        (r#", "tags": ["again"]"#, Some(next)),
+    ] {
+        lead.apply(job("friend", &format!("{minutely}{more}"))).await;
+        pass(secs(1)).await;
+        let (job, run) = (JobId::new("friend"), of.clone());
+        let found = desk.ask(|reply| Message::JobState { job, of: run, reply }).await.unwrap();
+        assert_eq!(found.next_at, want, "{more}");
+    }
+    let (cause, note) = (PauseCause::Person { who: "ann".to_owned() }, String::new());
+    lead.ask(JobRequest::Pause { job_id: "friend".into(), cause, note }).await;
+    let job = JobId::new("friend");
+    let found = desk.ask(|reply| Message::JobState { job, of, reply }).await.unwrap();
+    assert_eq!(found.next_at, None, "it is paused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_takes_no_writes_for_a_while_fails_neither_a_kick_nor_a_kill() {
+    let (stage, lead, of) = stage().await;
+    let desk = Desk::of(&lead);
+    lead.apply(job("crowd", r#", "overlap": "allow""#)).await;
+    let mut crowd = Vec::new();
+    for drawn in 0..3 {
+        let run_id = lead.trigger("crowd", drawn, stage.wall()).await;
+        lead.until(&run_id, RunState::Running, secs(5)).await;
+        crowd.push(run_id);
+    }
+    stage.theatre.store.set(&[Call::Commit], Fault::Fail);
+    let healed = async {
+        pass(secs(40)).await;
+        stage.theatre.store.heal();
+    };
+    let (job, except, why) = (JobId::new("crowd"), of.clone(), "too many".to_owned());
+    let (which, kind) = (Which::All, StopKind::AtOnce);
+    let killed = desk.ask(|reply| Message::CancelRuns { job, which, except, kind, why, reply });
+    let (kicked, killed, ()) = tokio::join!(desk.kick("friend", &of, 9), killed, healed);
+    assert_eq!(lead.run(&kicked.unwrap()).run_id.job(), "friend");
+    assert!(killed.is_ok(), "{killed:?}");
+    for run_id in crowd {
+        lead.until(&run_id, RunState::Cancelled, secs(10)).await;
+    }
 }

@@ -1,7 +1,7 @@
 use kapell_core::run::{RunState, StopKind};
 
 use super::fakes::Manner;
-use super::stage::{secs, triggered};
+use super::stage::{Stage, job, secs, triggered};
 use crate::board::tests::theatre::pass;
 use crate::testing::{Call, Fault};
 
@@ -22,6 +22,36 @@ async fn a_launch_that_fails_in_any_way_fails_the_run_and_leaves_nothing() {
         pass(secs(1)).await;
         assert!(stage.fake.state().works.is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_sees_to_it_itself_may_take_its_time_to_launch() {
+    let stage = Stage::new();
+    stage.fake.state().manner = Manner::Slow(200);
+    stage.fake.state().launch_limit = None;
+    let lead = stage.open().await;
+    lead.apply(job("once", "")).await;
+    let run_id = lead.trigger("once", 1, stage.wall()).await;
+    let took = lead.until(&run_id, RunState::Running, secs(210)).await;
+    assert!(took >= secs(190), "{took:?}");
+    assert!(stage.fake.state().stops.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_for_attempts_before_the_last_count_though_those_were_released() {
+    let more = r#", "retry": {"max_retries": 1, "initial_delay": "10m", "max_delay": "10m"}"#;
+    let (stage, lead, run_id) = triggered(Manner::Ends(&[1, 0]), more).await;
+    lead.until(&run_id, RunState::Retrying, secs(5)).await;
+    let released = || stage.fake.state().released.len();
+    for _ in 0..500 {
+        if released() > 0 {
+            break;
+        }
+        pass(secs(1)).await;
+    }
+    assert_eq!((released(), lead.run(&run_id).state), (1, RunState::Retrying));
+    lead.until(&run_id, RunState::Completed, secs(900)).await;
+    assert_eq!(lead.run(&run_id).metrics.as_ref().unwrap().kubernetes_api_calls, 3 + 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,6 +101,25 @@ async fn what_cannot_be_ended_is_tried_for_a_while_and_then_named() {
     lead.until(&run_id, RunState::Cancelled, secs(20)).await;
     assert_eq!(lead.run(&run_id).reason, "asked by ann; it does not go away");
     assert_eq!(stage.fake.state().stops.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_is_never_answered_is_given_up_and_the_job_goes_on() {
+    let (stage, lead, run_id) = triggered(Manner::Held, r#", "overlap": "queue""#).await;
+    lead.until(&run_id, RunState::Running, secs(5)).await;
+    let next = lead.trigger("once", 2, stage.wall()).await;
+    stage.fake.state().stop_hangs = true;
+    let cancelled =
+        lead.scheduler.cancel(run_id.clone(), StopKind::Graceful, "asked by ann".to_owned());
+    cancelled.await.unwrap().unwrap();
+    let took = lead.until(&run_id, RunState::Cancelled, secs(400)).await;
+    assert!(took >= secs(90), "its grace, and a minute: {took:?}");
+    let want = "asked by ann; it may still run: backend `fake` did not end it within 60s";
+    assert_eq!(lead.run(&run_id).reason, want);
+    let kinds: Vec<StopKind> = stage.fake.state().stops.iter().map(|(_, kind)| *kind).collect();
+    assert_eq!(kinds[0], StopKind::Graceful);
+    assert_eq!(kinds[1..], [StopKind::AtOnce; 4], "it has had its grace");
+    lead.until(&next, RunState::Running, secs(5)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use kapell_core::run::{ActionsDone, Checked, Counts, Evidence, StopKind, WorkEnd
 use kapell_core::seams::{Clock, Timestamp};
 
 use crate::constraint::Pulse;
-use crate::scheduler::backend::{Attempt, Backend, News, Newsroom, What, Work};
+use crate::scheduler::backend::{Attempt, Backend, Leftover, News, Newsroom, What, Work};
 use crate::scheduler::checker::{Checker, Subject, Wants};
 
 /// How work goes.
@@ -37,6 +37,7 @@ pub(super) enum Known {
     Ended(WorkEnd),
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is set by a test of its own")]
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) manner: Manner,
@@ -48,6 +49,12 @@ pub(super) struct State {
     /// Nobody is told anything.
     pub(super) mute: bool,
     pub(super) unstoppable: bool,
+    /// So long a launch may take.
+    pub(super) launch_limit: Option<Duration>,
+    /// Whoever stops anything gets no answer.
+    pub(super) stop_hangs: bool,
+    /// What no run knows is to be left alone.
+    pub(super) keeps: bool,
     pub(super) parameters: BTreeMap<String, String>,
 }
 
@@ -71,6 +78,9 @@ impl Fake {
             finds: 0,
             mute: false,
             unstoppable: false,
+            launch_limit: Some(Duration::from_secs(60)),
+            stop_hangs: false,
+            keeps: false,
             parameters: BTreeMap::new(),
         };
         Self { clock, news: Mutex::default(), state: Mutex::new(state) }
@@ -182,6 +192,9 @@ impl Backend for Fake {
 
     async fn stop(&self, attempt: &Attempt, _: &str, kind: StopKind) -> Result<(), String> {
         self.state().stops.push((attempt.clone(), kind));
+        if self.state().stop_hangs {
+            std::future::pending::<()>().await;
+        }
         if self.state().unstoppable {
             return Err("it does not go away".to_owned());
         }
@@ -202,6 +215,18 @@ impl Backend for Fake {
 
     async fn known(&self) -> Result<Vec<Attempt>, String> {
         Ok(self.state().works.keys().cloned().collect())
+    }
+
+    fn launch_limit(&self) -> Option<Duration> {
+        self.state().launch_limit
+    }
+
+    fn calls(&self, attempt: &Attempt) -> u32 {
+        if self.state().works.contains_key(attempt) { 3 + attempt.number } else { 0 }
+    }
+
+    fn leftover(&self, _attempt: &Attempt) -> Leftover {
+        Leftover { place: "somewhere".to_owned(), stays: self.state().keeps }
     }
 }
 

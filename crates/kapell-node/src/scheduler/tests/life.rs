@@ -47,7 +47,7 @@ async fn a_run_is_made_ten_seconds_ahead_and_a_change_of_its_job_reaches_it_unti
     lead.apply(job("minutely", more)).await;
     lead.until(&run_id, RunState::Completed, secs(20)).await;
     let run = lead.run(&run_id);
-    assert_eq!((run.revision, run.metrics.unwrap().max_retries), (2, 7));
+    assert_eq!((run.revision, run.metrics.as_ref().unwrap().max_retries), (2, 7));
     assert!(run.timeline.iter().any(|entry| entry.noted == Noted::Revision { revision: 2 }));
 }
 
@@ -81,7 +81,7 @@ async fn constraints_and_actions_go_before_and_after_the_work() {
     lead.until_under_way(&run_id, RunState::ActionRunning).await;
     assert_eq!(lead.run(&run_id).state, RunState::PreRun, "of that the board is not told");
     lead.until(&run_id, RunState::Completed, secs(30)).await;
-    let metrics = *lead.run(&run_id).metrics.unwrap();
+    let metrics = **lead.run(&run_id).metrics.as_ref().unwrap();
     assert_eq!((metrics.constraints_checked, metrics.actions_executed), (3, 3));
     assert!(metrics.constraint_check_ms >= 20_000);
     for (verdict, state) in
@@ -118,6 +118,52 @@ async fn a_run_is_cancelled_whatever_it_is_at() {
     assert_eq!((stops[0].0.run_id.clone(), stops[0].1), (busy.clone(), StopKind::Graceful));
     let again = lead.scheduler.cancel(busy, StopKind::AtOnce, "again".to_owned()).await.unwrap();
     assert!(again.is_err(), "it has ended");
+}
+
+/// A run that is cancelled in a state, of work of that manner; says how often its work was stopped.
+async fn cancelled_at(at: RunState, manner: Manner, more: &str, kind: StopKind) -> usize {
+    let stage = Stage::new();
+    stage.fake.state().manner = manner;
+    stage.checker.set(|script| {
+        let (acts, after) = (at == RunState::ActionRunning, at == RunState::Terminating);
+        (script.wants.before, script.acts, script.wants.after) = (acts, acts, after);
+        (script.act, script.post) = (Course::Busy(100), Course::Busy(100));
+    });
+    let lead = stage.open().await;
+    lead.apply(job("once", more)).await;
+    let mut run_id = lead.trigger("once", 1, stage.wall()).await;
+    if at == RunState::Pending {
+        lead.until(&run_id, RunState::Running, secs(5)).await;
+        run_id = lead.trigger("once", 2, stage.wall()).await;
+    }
+    lead.until_under_way(&run_id, at).await;
+    let launches = stage.fake.state().launches.len();
+    let cancelled = lead.scheduler.cancel(run_id.clone(), kind, "asked by ann".to_owned());
+    cancelled.await.unwrap().unwrap();
+    lead.until(&run_id, RunState::Cancelled, secs(5)).await;
+    assert_eq!(lead.run(&run_id).reason, "asked by ann", "{}", at.name());
+    pass(secs(120)).await;
+    assert_eq!(lead.run(&run_id).state, RunState::Cancelled, "and stays so");
+    assert_eq!(stage.fake.state().launches.len(), launches, "{}", at.name());
+    stage.fake.state().stops.iter().filter(|(attempt, _)| attempt.run_id == run_id).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_cancelled_wherever_it_waits() {
+    let retry = r#", "retry": {"max_retries": 3, "initial_delay": "60s"}"#;
+    let queue = r#", "overlap": "queue""#;
+    for kind in [StopKind::Graceful, StopKind::AtOnce] {
+        for (state, manner, more, stops) in [
+            (RunState::Pending, Manner::Held, queue, 0),
+            (RunState::ActionRunning, Manner::Held, "", 0),
+            (RunState::ContainerCreating, Manner::NeverStarts, "", 1),
+            (RunState::Terminating, Manner::Ends(&[0]), "", 0),
+            (RunState::Retrying, Manner::Ends(&[1]), retry, 0),
+        ] {
+            let stopped = cancelled_at(state, manner, more, kind).await;
+            assert_eq!(stopped, stops, "{}, {kind:?}", state.name());
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,4 +260,22 @@ async fn a_run_that_was_made_ahead_does_not_begin_once_its_job_is_paused() {
     let run = lead.run(&run_id);
     assert_eq!((run.skipped, run.reason.as_str()), (true, "its job is paused: holiday"));
     assert!(stage.fake.state().launches.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_for_a_cluster_fails_with_what_to_do_where_none_is_known() {
+    let stage = Stage::new();
+    let lead = stage.open().await;
+    let text = r#"{"job_id": "far", "schedule": ["* * * * *"], "kubernetes": {"image": "alpine"}}"#;
+    lead.apply(serde_json::from_str(text).unwrap()).await;
+    pass(secs(61)).await;
+    let run_id = lead.runs("far")[0].run_id.clone();
+    lead.until(&run_id, RunState::Failed, secs(20)).await;
+    let run = lead.run(&run_id);
+    assert!(
+        run.reason.starts_with("no Kubernetes cluster is known to this host"),
+        "{}",
+        run.reason
+    );
+    assert_eq!(run.metrics.as_ref().unwrap().kubernetes_api_calls, 0);
 }

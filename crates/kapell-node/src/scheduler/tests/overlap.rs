@@ -109,3 +109,26 @@ async fn nobody_makes_way_for_a_run_that_does_not_begin() {
     assert!(lead.run(&ahead.run_id).skipped);
     assert_eq!(lead.run(&first).state, RunState::Running);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_somebody_cancels_leaves_its_place_and_nobody_else_has_to_go() {
+    let stage = Stage::new();
+    stage.fake.state().manner = Manner::Held;
+    let lead = stage.open().await;
+    lead.apply(job("once", r#", "overlap": "cancel_other", "max_concurrent_runs": 2"#)).await;
+    let first = lead.trigger("once", 1, stage.wall()).await;
+    let second = lead.trigger("once", 2, stage.wall()).await;
+    for run_id in [&first, &second] {
+        lead.until(run_id, RunState::Running, secs(5)).await;
+    }
+    stage.fake.state().unstoppable = true;
+    let why = "asked by ann".to_owned();
+    lead.scheduler.cancel(second.clone(), StopKind::Graceful, why).await.unwrap().unwrap();
+    let third = lead.trigger("once", 3, stage.wall()).await;
+    pass(secs(3)).await;
+    stage.fake.state().unstoppable = false;
+    lead.until(&second, RunState::Cancelled, secs(60)).await;
+    lead.until(&third, RunState::Running, secs(5)).await;
+    let run = lead.run(&first);
+    assert_eq!((run.state, run.cancel), (RunState::Running, None));
+}

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
 use kapell_core::board::{Domain, JobId};
-use kapell_core::run::{Orchestrator, Plan, Run, RunId};
+use kapell_core::run::{Orchestrator, Plan, Run, RunId, WorkEnd};
 use kapell_core::seams::{Moment, Timestamp};
 
 use super::stage::{job, secs};
 use crate::scheduler::entry::Entry;
 use crate::scheduler::heart::Heart;
-use crate::scheduler::slab::Slab;
+use crate::scheduler::lanes::{Deed, Errand, Kind, Lanes, Limits};
+use crate::scheduler::slab::{Key, Slab};
 use crate::scheduler::timers::{Timers, Watch};
 
 fn waiting(count: u32) -> (Slab, Timers) {
@@ -27,6 +28,7 @@ fn waiting(count: u32) -> (Slab, Timers) {
             revision: 1,
             checks_before: false,
             checks_after: false,
+            start_timeout_s: 300,
         };
         let (it, _) = Orchestrator::begin(&run, plan, at);
         let key = slab.insert(Entry::new(it)).unwrap();
@@ -82,4 +84,28 @@ fn a_clock_that_is_slewed_is_not_a_clock_that_is_set() {
         watch.look(Moment::from_origin(secs(1_000)), Timestamp(wall + 1_000 - 7_000)),
         -7_000
     );
+}
+
+#[test]
+fn checks_after_the_work_do_not_wait_for_actions_before_that_of_others() {
+    let mut lanes = Lanes::new(&Limits { actions: 1, posts: 1, ..Limits::default() });
+    let work = WorkEnd { began: None, at: Timestamp(0), exit_code: Some(0), failure: None };
+    let add = |lanes: &mut Lanes, tag: u64, deed: Deed| {
+        lanes.add(Errand { key: Key::of_tag(tag), ticket: 0, attempt: 0, deed });
+    };
+    for tag in 0..2 {
+        add(&mut lanes, tag, Deed::Act);
+    }
+    assert_eq!(lanes.take().map(|it| it.key), Some(Key::of_tag(0)));
+    assert_eq!(lanes.take(), None, "one at a time");
+    for tag in 2..4 {
+        add(&mut lanes, tag, Deed::CheckPost { work: work.clone() });
+    }
+    assert_eq!(lanes.take().map(|it| it.key), Some(Key::of_tag(2)));
+    assert_eq!(lanes.take(), None);
+    // Whoever only waits lets others have its place.
+    lanes.slots(Kind::Action).give_back();
+    assert_eq!(lanes.take().map(|it| it.key), Some(Key::of_tag(1)));
+    lanes.ended(Kind::Post);
+    assert_eq!(lanes.take().map(|it| it.key), Some(Key::of_tag(3)));
 }

@@ -157,7 +157,7 @@ impl Lead {
 
     pub(super) fn run(&self, run_id: &RunId) -> Run {
         let found = self.show.board.look(run_id.job(), |records| records.runs.get(run_id).cloned());
-        *found.unwrap()
+        Arc::unwrap_or_clone(found.unwrap())
     }
 
     pub(super) fn runs(&self, id: &str) -> Vec<Run> {

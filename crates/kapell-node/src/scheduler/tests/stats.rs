@@ -23,7 +23,7 @@ async fn figures_are_made_every_half_minute_with_percentiles_a_job_and_no_run_in
     lead.until(&held, RunState::Running, secs(5)).await;
     pass(secs(31)).await;
     let snapshot = lead.scheduler.stats();
-    let figures = &snapshot.jobs[&JobId::new("once")];
+    let figures = &snapshot.jobs()[&JobId::new("once")];
     assert_eq!((figures.completed, figures.failed), (20, 0));
     assert!((10_000..=11_250).contains(&figures.retry_wait.p50_ms), "{figures:?}");
     assert!(figures.last.success && figures.last.retry_attempt == 1);

@@ -6,12 +6,12 @@ use super::{ADDRESS, SEAT, end, lead};
 use crate::elections::{Elections as _, Tenure};
 use crate::testing::{Call, Fault, Member, World, eventually, for_as_long, within};
 
-/// Found out by the watch, at once. What stands there now is left alone.
+/// Found out by the watch, at once, if it tells. What stands there now is left alone.
 pub(super) async fn value_changed(world: World) {
     let member = world.member(ADDRESS).await;
     let tenure = lead(&world, &member, SEAT).await;
     world.replace(SEAT, b"10.0.0.9", Some(world.lease() * 3)).await;
-    let loss = within("it is lost", world.slack(), tenure.lost()).await;
+    let loss = within("it is lost", world.noticed(), tenure.lost()).await;
     assert_eq!((loss, tenure.loss()), (Loss::Stolen(None), Some(Loss::Stolen(None))));
     assert!(!tenure.may_act());
     assert_killer_after_loss(&world, &member);
@@ -32,7 +32,7 @@ pub(super) async fn value_changed_to_another_owner(world: World) {
         since: Timestamp(0),
     };
     world.replace(SEAT, &thief.encode(), Some(world.lease())).await;
-    let loss = within("it is lost", world.slack(), tenure.lost()).await;
+    let loss = within("it is lost", world.noticed(), tenure.lost()).await;
     assert_eq!(loss, Loss::Stolen(Some(Owner(7))));
     assert_eq!(world.record(SEAT).await, Some(thief));
     end(&world, &[&member]).await;
@@ -56,7 +56,7 @@ pub(super) async fn key_deleted(world: World) {
     let member = world.member(ADDRESS).await;
     let tenure = lead(&world, &member, SEAT).await;
     world.remove(SEAT).await;
-    let loss = within("it is lost", world.slack(), tenure.lost()).await;
+    let loss = within("it is lost", world.noticed(), tenure.lost()).await;
     assert_eq!(loss, Loss::Deleted);
     assert!(!tenure.may_act());
     assert_killer_after_loss(&world, &member);
@@ -125,7 +125,7 @@ pub(super) async fn lost_and_acquired_again(world: World) {
     let member = world.member(ADDRESS).await;
     let tenure = lead(&world, &member, SEAT).await;
     world.remove(SEAT).await;
-    within("it is lost", world.slack(), tenure.lost()).await;
+    within("it is lost", world.noticed(), tenure.lost()).await;
     let kill = assert_killer_after_loss(&world, &member);
     let again = lead(&world, &member, SEAT).await;
     assert_eq!(again.epoch(), Epoch(2));
@@ -143,7 +143,7 @@ pub(super) async fn killer_of_several_seats(world: World) {
     let lost = lead(&world, &member, SEAT).await;
     let held = lead(&world, &member, Seat(2)).await;
     world.replace(SEAT, b"10.0.0.9", None).await;
-    within("one is lost", world.slack(), lost.lost()).await;
+    within("one is lost", world.noticed(), lost.lost()).await;
     let kill = assert_killer_after_loss(&world, &member);
     let stays = || async { member.killer.at() == Some(kill) && held.may_act() };
     for_as_long("the earlier moment counts", world.lease(), stays).await;

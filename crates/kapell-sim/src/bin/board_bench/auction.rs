@@ -9,7 +9,7 @@ use kapell_core::board::{CellState, LrpKey, Resources};
 use kapell_sim::figure::figure;
 
 use crate::Plan;
-use crate::population::{cell_id, guid, memory_mb, zone};
+use kapell_sim::bench::population::{cell_id, guid, memory_mb, zone};
 use kapell_sim::bench::usage::{Stopwatch, thousands};
 
 const EACH: u32 = 10;

@@ -16,8 +16,8 @@ use kapell_store::mem::Mem;
 use kapell_store::model::SHARDS;
 
 use crate::Plan;
-use crate::population::{Population, cell_id, domain, memory_mb, presence};
 use kapell_sim::bench::parts::ms;
+use kapell_sim::bench::population::{Population, cell_id, domain, memory_mb, presence};
 use kapell_sim::bench::show::{Cells, Show};
 use kapell_sim::bench::usage::{Stopwatch, thousands};
 

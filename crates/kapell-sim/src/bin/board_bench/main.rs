@@ -7,17 +7,16 @@ mod convergence;
 mod host;
 mod over_http;
 mod pairs;
-mod population;
 mod reads;
-mod takeover;
 mod wire;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use population::Population;
+use kapell_sim::bench::population::Population;
+use kapell_sim::bench::takeover;
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +51,7 @@ const FULL: Plan = Plan {
     cells_at_once: 50,
     batches: 8,
     reads: 20_000,
-    lists: 2_000,
+    lists: 10_000,
 };
 const SMOKE: Plan = Plan {
     rounds: 1,
@@ -99,7 +98,7 @@ fn main() -> anyhow::Result<()> {
                 pairs::measure(dir.path(), plan).await.context("claims and starts")?;
             }
             if wants("takeover") {
-                takeover::measure(dir.path(), plan).await.context("taking over")?;
+                take_over(dir.path(), plan).await.context("taking over")?;
             }
             if wants("http") {
                 let dir = dir.path().join("http");
@@ -114,4 +113,21 @@ fn main() -> anyhow::Result<()> {
             .await
             .unwrap_or_else(|_| bail!("it takes longer than {LIMIT:?}"))
     })
+}
+
+/// On the stores whose servers are there. `cargo xtask bench stores` has them all.
+async fn take_over(dir: &Path, plan: Plan) -> anyhow::Result<()> {
+    let (board, rounds) = (plan.board, plan.rounds as usize);
+    let url = format!("file:{}", dir.join("takeover").display());
+    takeover::measure("embedded", &url, board, rounds, Some(1.0)).await?;
+    let unique = format!("board{}", std::process::id());
+    if let Ok(server) = std::env::var("KAPELL_TEST_ETCD") {
+        let url = format!("etcd://{}/{unique}", server.trim_start_matches("http://"));
+        takeover::measure("etcd", &url, board, rounds, Some(3.0)).await?;
+    }
+    if let Ok(server) = std::env::var("KAPELL_TEST_POSTGRES") {
+        let url = format!("{server}?schema={unique}");
+        takeover::measure("PostgreSQL", &url, board, rounds, Some(3.0)).await?;
+    }
+    Ok(())
 }

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 
 use crate::Plan;
 use crate::host::Host;
-use crate::population::{Population, cell_id, presence};
 use crate::wire::{Place, Wire};
 use kapell_sim::bench::parts::ms;
+use kapell_sim::bench::population::{Population, cell_id, presence};
 use kapell_sim::bench::usage::{Stopwatch, rate, thousands};
 
 /// Reports in a request.
@@ -81,11 +81,16 @@ impl Beats {
         Ok(())
     }
 
+    /// Each cell in its own time, as those of a fleet that did not start at one instant.
     async fn run(self) -> anyhow::Result<()> {
-        loop {
-            tokio::time::sleep(BEAT).await;
-            self.once().await?;
+        let count = u32::try_from(self.requests.len()).unwrap_or(u32::MAX).max(1);
+        let mut turns = tokio::time::interval(BEAT / count);
+        let mut wire = Wire::open(&self.place).await?;
+        for request in self.requests.iter().cycle() {
+            turns.tick().await;
+            wire.ask(request).await.context("a cell is there")?;
         }
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use kapell_store::model::{Commit, Key, Op, Raise, Shard};
 use tokio::task::JoinSet;
 
 use crate::Plan;
-use crate::population::Population;
+use kapell_sim::bench::population::Population;
 use kapell_sim::bench::show::{Cells, Show, embedded};
 use kapell_sim::bench::usage::{Stopwatch, rate};
 

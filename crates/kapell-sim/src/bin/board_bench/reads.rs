@@ -10,8 +10,8 @@ use tokio::task::LocalSet;
 
 use crate::Plan;
 use crate::host::{Host, pin};
-use crate::population::{cell_id, guid};
 use crate::wire::{Place, Wire};
+use kapell_sim::bench::population::{cell_id, guid};
 use kapell_sim::bench::usage::{Stopwatch, rate};
 
 const CONNECTIONS: usize = 16;

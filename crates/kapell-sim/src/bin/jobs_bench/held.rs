@@ -27,6 +27,8 @@ struct State {
     newsroom: Option<Newsroom>,
     launches: Vec<Launch>,
     count: usize,
+    /// Whoever waits does so for this many: nobody is woken for less.
+    wanted: usize,
     /// Nothing is kept of launches but their number.
     counts_only: bool,
 }
@@ -66,8 +68,12 @@ impl Held {
             let changed = self.0.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.state().count >= count {
-                return;
+            {
+                let mut state = self.state();
+                if state.count >= count {
+                    return;
+                }
+                state.wanted = count;
             }
             changed.await;
         }
@@ -112,8 +118,10 @@ impl Backend for Held {
             if !state.counts_only {
                 state.launches.push(Launch { run_id: run_id.clone(), at_ns });
             }
+            if state.count == state.wanted {
+                self.0.changed.notify_waiters();
+            }
         }
-        self.0.changed.notify_waiters();
         self.tell(run_id, What::Started { at: Timestamp(at_ns / 1_000_000) });
         Ok(())
     }

@@ -156,8 +156,8 @@ async fn load(dir: &Path, plan: Plan) -> f64 {
         loop {
             let page = store.scan(shard, last.as_ref()).await.expect("scanned");
             records += page.items.len();
-            last = page.items.last().map(|item| item.key.clone());
-            if !page.more {
+            last = page.next;
+            if last.is_none() {
                 break;
             }
         }

@@ -3,15 +3,14 @@
 //! Prints one JSON object a figure: `{"name", "samples", "unit", "at_most"}`.
 
 mod embedded;
-mod handoff;
 mod latency;
-mod processes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_node::system::SystemClock;
+use kapell_sim::bench::{handoff, hosts};
 use kapell_sim::figure;
 use kapell_store::How;
 
@@ -54,18 +53,18 @@ fn main() {
         if let Some(server) = &etcd {
             let url = format!("etcd://{}/{unique}", server.trim_start_matches("http://"));
             latency::etcd(&url, server, plan).await;
-            handoff::measure("etcd", &url, plan).await;
-            processes::measure("etcd", &url, &kapell, plan).await;
+            handoff::measure("etcd", &url, plan.hand_offs, Some(50.0)).await;
+            hosts::measure("etcd", &url, &kapell, plan.failovers).await;
         }
         if let Some(server) = &postgres {
             let url = format!("{server}?schema={unique}");
             latency::postgres(&url, server, plan).await;
-            handoff::measure("PostgreSQL", &url, plan).await;
-            processes::measure("PostgreSQL", &url, &kapell, plan).await;
+            handoff::measure("PostgreSQL", &url, plan.hand_offs, Some(50.0)).await;
+            hosts::measure("PostgreSQL", &url, &kapell, plan.failovers).await;
         }
         let dir = tempfile::tempdir().expect("a directory");
         let url = format!("file:{}", dir.path().join("store").display());
-        processes::measure("embedded", &url, &kapell, plan).await;
+        hosts::measure("embedded", &url, &kapell, plan.failovers).await;
         embedded::measure(dir.path(), plan).await;
     });
 }

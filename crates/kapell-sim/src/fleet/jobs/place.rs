@@ -57,7 +57,9 @@ async fn start(board: &Board, desk: &Desk, yard: &Yard, work: &Work) -> Result<(
     }
     let told = match work.definition.payload() {
         Some(Payload::Command(command)) => command.command.clone(),
-        Some(Payload::Task(_) | Payload::Workflow(_)) | None => String::new(),
+        Some(Payload::Task(_) | Payload::Workflow(_) | Payload::Kubernetes(_)) | None => {
+            String::new()
+        }
     };
     if !board.may_act() {
         return Err("this host does not lead any more".to_owned());

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kapell_core::board::{CellPresence, TaskGuid};
-use kapell_core::log::Frame;
-use kapell_core::seat::Epoch;
-use kapell_node::scheduler::cells::{CellsBackend, TaskLogs};
+use kapell_node::scheduler::cells::CellsBackend;
 use kapell_node::scheduler::{Backends, Opening, Supplies, Supply};
 use tokio::task::JoinSet;
 
@@ -25,30 +22,13 @@ pub(in crate::fleet) struct HostSupplies {
     pub(in crate::fleet) chance: Names,
 }
 
-/// Nobody in the simulation reads what tasks write.
-#[derive(Debug)]
-struct NoLogs;
-
-#[async_trait]
-impl TaskLogs for NoLogs {
-    async fn read(
-        &self,
-        _: &CellPresence,
-        _: Epoch,
-        _: &TaskGuid,
-        _: &mut (dyn FnMut(Frame) -> bool + Send),
-    ) -> Result<(), String> {
-        Ok(())
-    }
-}
-
 #[async_trait]
 impl Supplies for HostSupplies {
     async fn open(&self, opening: Opening) -> Result<Supply, String> {
         let Opening { board, newsroom, .. } = opening;
         self.yard.open(newsroom.clone());
         let cells = Arc::new(Cells(Arc::clone(&self.desk)));
-        let cells = CellsBackend::new(board.clone(), cells, Arc::new(NoLogs), None, newsroom);
+        let cells = CellsBackend::new(board.clone(), cells, None, newsroom);
         let host = Place::new(board, Arc::clone(&self.desk), Arc::clone(&self.yard));
         Ok(Supply {
             backends: Backends::new(Arc::new(host), Arc::new(cells)),

@@ -66,13 +66,13 @@ async fn a_scan_finds_its_page_size() {
     }
     // All of them together are longer than an answer may be.
     etcd.page.store(1000, Ordering::Relaxed);
-    let (mut found, mut pages) = (Vec::new(), 0);
+    let (mut found, mut after, mut pages) = (Vec::<Item>::new(), None, 0);
     loop {
-        let after = found.last().map(|item: &Item| item.key.clone());
         let page = etcd.scan(SHARD, after.as_ref()).await.unwrap();
         found.extend(page.items);
         pages += 1;
-        if !page.more {
+        after = page.next;
+        if after.is_none() {
             break;
         }
     }
@@ -85,7 +85,7 @@ async fn a_scan_finds_its_page_size() {
     assert_eq!(etcd.commit(other, RAISED, &small).await.unwrap(), Commit::Done);
     assert_eq!(etcd.scan(other, None).await.unwrap().items.len(), 16);
     let page = etcd.scan(other, None).await.unwrap();
-    assert_eq!((page.items.len(), page.more), (100, false));
+    assert_eq!((page.items.len(), page.next), (100, None));
 }
 
 #[tokio::test]

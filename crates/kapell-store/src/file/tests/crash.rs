@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::file::compact::Plan;
+use crate::file::compact::{Compaction, Pace, Plan};
 use crate::file::log::Log;
 
 /// The compaction of all segments but the last one.
@@ -151,4 +151,21 @@ async fn a_log_that_no_longer_counts_is_replaced_while_changes_go_on() {
     let found = Listing::of(dir.path()).unwrap().unwrap();
     assert_eq!(found.snapshots.len(), 1);
     assert!(found.segments[0] >= found.snapshots[0], "what was replaced is gone: {found:?}");
+}
+
+#[tokio::test]
+async fn a_compaction_lets_others_go_first_until_as_much_has_come_as_it_replaces() {
+    let dir = place();
+    let store = open(dir.path()).unwrap();
+    raise(&store).await;
+    fill(&store, 0..30).await;
+    drop(store);
+    let before = recovered(dir.path()).unwrap();
+    for (pace, is_late) in [(Pace::Aside, true), (Pace::Hurried, false)] {
+        let compaction = Compaction::start(plan(dir.path()), 100, pace).unwrap();
+        assert!(!compaction.is_late(200));
+        assert_eq!(compaction.is_late(202), is_late, "{pace:?}");
+        assert!(compaction.join().unwrap().is_some(), "{pace:?}");
+        assert_eq!(recovered(dir.path()).unwrap(), before);
+    }
 }

@@ -146,10 +146,10 @@ async fn a_commit_at_the_limits_lands_and_is_read_in_pages() {
         assert!(bytes <= 1 << 20 && page.items.len() <= 1000);
         found.extend(page.items);
         pages += 1;
-        if !page.more {
+        after = page.next;
+        if after.is_none() {
             break;
         }
-        after = Some(found.last().unwrap().key.clone());
     }
     assert!(pages > 8);
     assert_eq!(found.len(), limits.commit_ops);

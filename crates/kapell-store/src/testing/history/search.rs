@@ -14,6 +14,11 @@ pub trait Model {
     fn times(&self, call: usize) -> (u64, Option<u64>);
 
     fn calls(&self) -> usize;
+
+    /// Whether a call that was told that it failed may have done some of what it was asked for.
+    fn may_have_acted(&self, _call: usize) -> bool {
+        false
+    }
 }
 
 /// No order of the calls explains their answers.
@@ -99,14 +104,16 @@ pub fn explain<M: Model>(model: &M, start: M::State) -> Result<(), Inexplicable>
         let mut followers = Vec::new();
         for call in next {
             let states = model.step(&node.state, call);
-            let changes_nothing = states.contains(&node.state);
-            if changes_nothing && answered(&call) {
+            let changes_nothing = states.contains(&node.state) && answered(&call);
+            let can_change = states.iter().any(|state| *state != node.state);
+            if changes_nothing && !(can_change && model.may_have_acted(call)) {
                 // Whatever comes later can come after it as well: no other choice is better.
                 followers = vec![node.with(call, node.state.clone(), calls)];
                 break;
             }
-            let changed = states.into_iter().filter(|state| *state != node.state);
-            followers.extend(changed.map(|state| node.with(call, state, calls)));
+            // A call without an answer that changes nothing need not be taken at all.
+            let told = states.into_iter().filter(|state| changes_nothing || *state != node.state);
+            followers.extend(told.map(|state| node.with(call, state, calls)));
         }
         open.extend(followers.into_iter().rev());
     }

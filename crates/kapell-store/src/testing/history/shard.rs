@@ -66,6 +66,11 @@ impl Model for Shard<'_> {
     fn calls(&self) -> usize {
         self.0.len()
     }
+
+    /// A raise that is told of a higher epoch has found it in some shard, and may have raised others.
+    fn may_have_acted(&self, call: usize) -> bool {
+        matches!(self.0[call].answer, Some(Done::NotRaised(_)))
+    }
 }
 
 fn raise(state: State, epoch: Epoch, answer: Option<Done>) -> Vec<State> {
@@ -121,6 +126,25 @@ mod tests {
         assert!(history(commit(3, 8, at(1, 0), 2, Some(Commit::Fenced(at(1, 1))))));
         assert!(!history(commit(3, 8, at(1, 0), 2, Some(Commit::Fenced(at(1, 0))))));
         assert!(!history(commit(3, 8, at(1, 0), 2, Some(Commit::Done))));
+    }
+
+    #[test]
+    fn a_raise_that_failed_may_have_raised_this_shard() {
+        let failed = |by| call(1, 8, Fenced::Raise(Epoch(3)), Some(Done::NotRaised(Epoch(by))));
+        let stands =
+            |begin, epoch| call(begin, begin + 1, Fenced::Fence, Some(Done::Fence(at(epoch, 0))));
+        let history = |by, seen| {
+            let calls = [raised(0, 1), failed(by), stands(3, seen), stands(10, seen)];
+            explain_shard(&calls).is_ok()
+        };
+        assert!(history(4, 1), "it has not raised this one");
+        assert!(history(4, 3), "it has raised this one, and met a higher epoch elsewhere");
+        assert!(!history(4, 4), "nobody has raised this one to that");
+        assert!(!history(2, 3), "no higher epoch can have been met");
+        let calls = [raised(0, 1), failed(4), stands(3, 3), stands(10, 1)];
+        assert!(explain_shard(&calls).is_err(), "a fence never goes back");
+        let calls = [raised(0, 1), failed(4), stands(10, 1), stands(12, 3)];
+        assert!(explain_shard(&calls).is_err(), "a call has no effect after its end");
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl Shards for Faulty {
         let mut state = self.state();
         let shard = self.recorded(shard);
         let Some(pile) = state.piles.get(&shard) else {
-            return Ok(Page { items: Vec::new(), more: false });
+            return Ok(Page { items: Vec::new(), next: None });
         };
         let records = if self.is(Fault::StaleScan) { &pile.former } else { &pile.records };
         let bound = match after {
@@ -170,7 +170,7 @@ impl Shards for Faulty {
                 .unwrap_or_else(|| records.range::<Key, _>(..=&last.key).count() - items.len());
             state.offsets.insert((shard, last.key.clone()), end + items.len());
         }
-        Ok(Page { items, more })
+        Ok(Page::of(items, more))
     }
 }
 

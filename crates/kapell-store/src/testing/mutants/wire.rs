@@ -64,7 +64,7 @@ pub(super) enum Reply {
     NotRaised(u64),
     Fence(u64, u64),
     Committed,
-    Page(Vec<(Bytes, Bytes)>, bool),
+    Page(Vec<(Bytes, Bytes)>, Option<Bytes>),
 }
 
 pub(super) fn entry((generation, held): Told) -> Entry {
@@ -193,7 +193,7 @@ async fn answer(store: &Mem, ask: Ask) -> Result<Reply, crate::error::Error> {
             let items = page.items.iter();
             let items =
                 items.map(|item| (item.key.as_bytes().into(), item.value.as_slice().into()));
-            Reply::Page(items.collect(), page.more)
+            Reply::Page(items.collect(), page.next.map(|next| next.as_bytes().into()))
         }
         Ask::Watch(_) | Ask::Lock | Ask::Raise(..) => Reply::Unit,
     })

@@ -273,9 +273,10 @@ impl Shards for Client {
     async fn scan(&self, shard: Shard, after: Option<&Key>) -> Result<Page, Error> {
         let ask = Ask::Scan((shard.seat.0, shard.number), after.map(bytes));
         let reply = self.call("scan", ask).await?;
-        let Reply::Page(items, more) = reply else { return Err(odd("scan", &reply)) };
+        let Reply::Page(items, next) = reply else { return Err(odd("scan", &reply)) };
         let item = |(key, value): (Bytes, Bytes)| Item { key: key.key(), value: value.to_vec() };
-        Ok(Page { items: items.into_iter().map(item).collect(), more })
+        let items = items.into_iter().map(item).collect();
+        Ok(Page { items, next: next.map(|next| next.key()) })
     }
 }
 

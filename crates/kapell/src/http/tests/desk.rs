@@ -260,6 +260,7 @@ pub(super) fn job(definition: &JobDefinition) -> Job {
         paused: None,
         failures_in_a_row: 0,
         skip_next: 0,
+        skips: Vec::new(),
         taken: Vec::new(),
         figures: std::collections::BTreeMap::new(),
         removed: false,
@@ -302,6 +303,6 @@ impl FakeDesk {
     }
 
     pub(super) fn run(&self, run: Run) {
-        self.records.lock().unwrap().put(Record::Run(Box::new(run)));
+        self.records.lock().unwrap().put(Record::Run(Arc::new(run)));
     }
 }

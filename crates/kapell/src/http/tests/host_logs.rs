@@ -33,7 +33,9 @@ async fn two() -> (Host, Arc<FakeDesk>, Host, tempfile::TempDir) {
 
 fn led_by(id: &str, state: RunState, host: &Host) -> Run {
     let gone = "127.0.0.1:1".to_owned();
-    Run { log_hosts: vec![gone, host.at().to_string()], ..run(id, state, 100_000) }
+    let mut run = run(id, state, 100_000);
+    run.log_hosts = vec![gone, host.at().to_string()];
+    run
 }
 
 #[tokio::test]

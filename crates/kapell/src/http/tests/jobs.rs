@@ -1,6 +1,7 @@
-use kapell_core::board::{Reply as BoardReply, Request};
+use kapell_core::board::{Refusal, Reply as BoardReply, Request};
 use kapell_core::job::{JobRequest, PauseCause};
 use kapell_core::run::{RunState, Trigger};
+use kapell_node::board::Declined;
 
 use super::desk::{job, run};
 use super::*;
@@ -227,6 +228,77 @@ async fn past_moments_are_made_up_for_or_only_told() {
         assert_eq!(reply.problem(), (422, "invalid".to_owned()), "{body}");
         assert!(reply.json()["message"].as_str().unwrap().contains(want), "{reply:?}");
     }
+}
+
+const FOUR_DAYS: &str = r#"{"from":"2026-03-27","to":"2026-03-31 00:00"}"#;
+
+/// The ids of the runs that were asked for.
+fn triggered(desk: &FakeDesk) -> Vec<String> {
+    let ids = asked(desk).into_iter().map(|it| {
+        let JobRequest::Trigger { run, .. } = &it else { panic!("{it:?}") };
+        run.run_id.to_string()
+    });
+    ids.collect()
+}
+
+#[tokio::test]
+async fn a_backfill_that_meets_a_busy_board_makes_each_run_once() {
+    let (host, desk) = Host::with_board().await;
+    desk.job(NIGHTLY);
+    let done = || Ok(BoardReply::Done);
+    let full = || Err(Declined::ReadOnly("full".to_owned()));
+    for answer in [done(), Err(Declined::Busy), done(), full(), Err(Declined::Busy), done()] {
+        desk.answers(answer);
+    }
+    let reply = host.send("POST", "/v1/jobs/nightly/backfill", FOUR_DAYS).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let mut asked = triggered(&desk);
+    assert_eq!(asked.len(), 7);
+    asked.dedup();
+    assert_eq!(asked.len(), 4, "the same run is asked for again");
+}
+
+#[tokio::test]
+async fn a_backfill_that_is_asked_for_again_makes_nothing_twice_unless_that_is_wanted() {
+    let (host, desk) = Host::with_board().await;
+    desk.job(NIGHTLY);
+    let path = "/v1/jobs/nightly/backfill";
+    desk.answers(Ok(BoardReply::Done));
+    // Of the second one nobody knows for as long as anybody waits.
+    for _ in 0..100 {
+        desk.answers(Err(Declined::Busy));
+    }
+    let reply = host.send("POST", path, FOUR_DAYS).await;
+    assert_eq!(reply.problem(), (429, "busy".to_owned()));
+    let told = reply.json();
+    assert!(told["message"].as_str().unwrap().starts_with("1 of 4 runs are there"), "{told}");
+    assert_eq!((&told["details"]["made"], &told["details"]["of"]), (&1.into(), &4.into()));
+    desk.answers.lock().unwrap().clear();
+    let first = triggered(&desk)[0].clone();
+    // It is there now, and the board says so.
+    let mut made = run(&first, RunState::PreRun, 1_774_575_000_000);
+    made.trigger = Trigger::Backfill { who: "another".to_owned() };
+    made.parameters.insert("SIZE".to_owned(), "small".to_owned());
+    desk.run(made);
+    let exists = || {
+        let (text, fields) = ("it is there already".to_owned(), Vec::new());
+        Err(Declined::Refused(Refusal::Exists { text, fields }))
+    };
+    desk.answers(exists());
+    let told = host.send("POST", path, FOUR_DAYS).await.json();
+    let there: Vec<bool> =
+        told["runs"].as_array().unwrap().iter().map(|it| it["there"] == true).collect();
+    assert_eq!(there, [true, false, false, false]);
+    let again = triggered(&desk);
+    assert_eq!((again.len(), &again[0]), (4, &first));
+    let keyed = FOUR_DAYS.replace("00\"}", "00\",\"key\":\"once more\"}");
+    assert_eq!(host.send("POST", path, &keyed).await.status, 200);
+    let anew = triggered(&desk);
+    assert!(anew.len() == 4 && anew.iter().all(|it| !again.contains(it)), "{anew:?}");
+    // One of that id that is none of a backfill's is no run of it.
+    desk.run(run(&first, RunState::PreRun, 1_774_575_000_000));
+    desk.answers(exists());
+    assert_eq!(host.send("POST", path, FOUR_DAYS).await.problem(), (409, "exists".to_owned()));
 }
 
 #[tokio::test]

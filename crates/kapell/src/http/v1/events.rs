@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::header::HeaderName;
 use kapell_api::v1::EventView;
 use kapell_core::access::Who;
-use kapell_core::board::{Change, Event};
+use kapell_core::board::Event;
 use kapell_node::board::{EventId, Next};
 
 use super::super::answer::{self, Answer, Problem};
@@ -52,24 +52,20 @@ impl Reader {
             // It tells nothing but that something was missed.
             Next::Gap(_) => return true,
             Next::Event(_, event) => match &**event {
-                Event::DesiredLrp(change) => latest(change).map(|lrp| lrp.domain.clone()),
-                Event::ActualLrp(change) => latest(change).map(|lrp| lrp.domain.clone()),
+                Event::DesiredLrp(change) => change.latest().map(|lrp| lrp.domain.clone()),
+                Event::ActualLrp(change) => change.latest().map(|lrp| lrp.domain.clone()),
                 Event::ActualLrpCrashed(crash) => {
                     domain_of_process(&*self.desk, &crash.process_guid)
                 }
-                Event::Task(change) => latest(change).map(|task| task.definition.domain.clone()),
-                Event::Domain(change) => latest(change).map(|it| it.domain.clone()),
-                Event::Job(change) => latest(change).map(|job| job.domain.clone()),
-                Event::Run(change) => latest(change).map(|run| run.domain.clone()),
+                Event::Task(change) => change.latest().map(|task| task.definition.domain.clone()),
+                Event::Domain(change) => change.latest().map(|it| it.domain.clone()),
+                Event::Job(change) => change.latest().map(|job| job.domain.clone()),
+                Event::Run(change) => change.latest().map(|run| run.domain.clone()),
                 Event::Cell { .. } => None,
             },
         };
         domain.is_some_and(|domain| sees(&self.who, &domain))
     }
-}
-
-fn latest<T>(change: &Change<T>) -> Option<&T> {
-    change.after.as_deref().or(change.before.as_deref())
 }
 
 async fn tell(pipe: &Pipe, mut watcher: Box<dyn Watcher>, reader: &Reader) -> Result<(), Gone> {

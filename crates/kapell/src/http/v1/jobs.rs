@@ -5,16 +5,11 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LOCATION};
-use kapell_api::v1::{
-    BackfillWanted, Backfilled, BackfilledRun, JobView, NextMoment, NextMoments, PauseWanted,
-    TriggerWanted, When,
-};
+use kapell_api::v1::{JobView, NextMoment, NextMoments, PauseWanted, TriggerWanted};
 use kapell_core::access::Who;
 use kapell_core::board::{Domain, JobId, Reply, Request};
 use kapell_core::job::explain::clock_change;
-use kapell_core::job::{
-    Job, JobDefinition, JobRequest, NewRun, PauseCause, backfill, params, when,
-};
+use kapell_core::job::{Job, JobDefinition, JobRequest, NewRun, PauseCause, params};
 use kapell_core::run::{RunId, Trigger};
 use kapell_core::schedule::{Moments as _, Schedule};
 use kapell_core::seams::{Ids, Timestamp};
@@ -25,7 +20,7 @@ use super::super::query::bad;
 use super::call::{Asked, Call, intend_job, job_seen};
 use super::jobs_look;
 use super::lists::{items, seen};
-use super::refusal::{declined, invalid, missing, refused};
+use super::refusal::{declined, missing, refused};
 
 type Answered = Result<Answer, Box<Problem>>;
 
@@ -117,36 +112,6 @@ pub(super) async fn trigger_with(
     Ok(run_id)
 }
 
-pub(super) async fn backfill(call: Call, ids: &dyn Ids) -> Answered {
-    let now = call.wall;
-    let (wanted, asked) = call.json::<BackfillWanted>().await?;
-    let job_id = job_of(&asked)?;
-    let definition = definition(&*asked.desk, &job_id)?;
-    let zone = definition.timezone.as_str();
-    let (from, to) = (time(wanted.from, "from", zone, now)?, time(wanted.to, "to", zone, now)?);
-    let parameters = resolved(&definition, &wanted.parameters)?;
-    let schedule = schedule(&definition)?;
-    let who = name(&asked.who);
-    let planned = backfill::plan(&job_id, &schedule, (from, to), now, &who, ids.draw());
-    let mut runs = planned.map_err(|why| invalid(why.to_string()))?.runs;
-    for run in &mut runs {
-        run.parameters.clone_from(&parameters);
-    }
-    let told = runs.iter().map(|run| {
-        let (run_id, scheduled_at) = (run.run_id.clone(), run.scheduled_at);
-        BackfilledRun { run_id, scheduled_at }
-    });
-    let told = Backfilled { timezone: definition.timezone.clone(), runs: told.collect() };
-    if !wanted.dry_run {
-        intend_job(&asked.note, &*asked.desk, &job_id).await?;
-        for run in runs {
-            let job_id = job_id.clone();
-            ask(&*asked.desk, JobRequest::Trigger { job_id, run }).await?;
-        }
-    }
-    Ok(answer::value(StatusCode::OK, &told))
-}
-
 pub(super) fn next(call: &Call) -> Answered {
     let job_id = call.job_seen()?;
     let count: u32 = call.query.number("n")?.unwrap_or(MOMENTS);
@@ -216,7 +181,7 @@ pub(super) fn definition(
     of.flatten().ok_or_else(|| missing("job", job_id.as_str()))
 }
 
-fn resolved(
+pub(super) fn resolved(
     definition: &JobDefinition,
     given: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, Box<Problem>> {
@@ -229,18 +194,4 @@ pub(super) fn schedule(definition: &JobDefinition) -> Result<Schedule, Box<Probl
         let problems = faults.iter().map(ToString::to_string).collect();
         refused(&kapell_core::board::Refusal::Invalid { problems })
     })
-}
-
-fn time(
-    text: When,
-    field: &str,
-    timezone: &str,
-    now: Timestamp,
-) -> Result<Timestamp, Box<Problem>> {
-    match text {
-        When::At(at) => Ok(at),
-        When::Text(text) => {
-            when::read(&text, timezone, now).map_err(|why| invalid(format!("{field}: {why}")))
-        }
-    }
 }

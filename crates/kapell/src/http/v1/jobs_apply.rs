@@ -66,7 +66,8 @@ pub(super) async fn apply(call: Call) -> Result<Answer, Box<Problem>> {
 fn may_apply(asked: &Asked, definition: &JobDefinition) -> Result<(), Box<Problem>> {
     asked.may(Kind::Change, &definition.domain)?;
     match definition.payload() {
-        Some(Payload::Command(_) | Payload::Workflow(_)) => {
+        // Pods reach every secret and account of their namespace, whatever the domain of the job.
+        Some(Payload::Command(_) | Payload::Workflow(_) | Payload::Kubernetes(_)) => {
             may(&asked.who, Kind::RunOnHosts, About::Anything)?;
         }
         Some(Payload::Task(_)) | None => {}

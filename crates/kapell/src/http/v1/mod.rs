@@ -1,6 +1,7 @@
 //! What the leader answers: the API under `/v1`, and the pages for people.
 
 mod audit;
+mod backfill;
 mod call;
 mod cells;
 mod certificates;
@@ -244,7 +245,7 @@ impl Api {
             Op::PauseJob => jobs::pause(call).await,
             Op::ResumeJob => jobs::resume(call).await,
             Op::TriggerJob => jobs::trigger(call, &*self.ids).await,
-            Op::BackfillJob => jobs::backfill(call, &*self.ids).await,
+            Op::BackfillJob => backfill::backfill(call).await,
             Op::NextOfJob => jobs::next(&call),
             Op::ExplainJob => jobs_explain::job(&call),
             Op::ExplainRun => jobs_explain::run(&call).await,

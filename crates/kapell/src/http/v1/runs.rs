@@ -123,7 +123,7 @@ pub(super) async fn retry_with(
         scheduled_at: before.scheduled_at,
         due_at: now,
         trigger: Trigger::Retry { of, who: name(&asked.who) },
-        parameters: before.parameters,
+        parameters: before.parameters.clone(),
     };
     let run_id = run.run_id.clone();
     ask(&*asked.desk, JobRequest::Trigger { job_id, run }).await?;

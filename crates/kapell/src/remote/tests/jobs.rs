@@ -38,6 +38,7 @@ fn view(definition: JobDefinition) -> JobView {
         paused: None,
         failures_in_a_row: 0,
         skip_next: 0,
+        skips: Vec::new(),
         taken: Vec::new(),
         figures: std::collections::BTreeMap::new(),
         removed: false,
@@ -157,7 +158,8 @@ AT                       TRY  WHAT                    WHY
 #[test]
 fn the_outcome_of_a_run_is_the_exit_code() {
     let code = |state, exit_code| {
-        let run = Run { exit_code, ..ran("nightly:1", state).run };
+        let mut run = ran("nightly:1", state).run;
+        run.exit_code = exit_code;
         run_wait::conclude(&run)
     };
     assert_eq!(code(RunState::Completed, Some(0)), 0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::work::{FAILPOINT, Ledger, NOWHERE, Where};
-use crate::bench::{LIMIT, try_eventually};
+use crate::bench::{Bench, LIMIT, try_eventually};
 use crate::leadership::cluster::Kind;
 use crate::platform::fleet::Fleet;
 
@@ -25,6 +25,8 @@ pub(super) struct Duo {
     /// Runs that somebody was told of.
     pub(super) told: BTreeSet<String>,
     points: Vec<String>,
+    /// Has the file of clusters in it.
+    _clusters: Option<Bench>,
 }
 
 impl Duo {
@@ -37,7 +39,7 @@ impl Duo {
         }
         let ledger = Ledger::new(&fleet.traces());
         let points = points.iter().rev().map(|&point| point.to_owned()).collect();
-        let mut duo = Self { fleet, ledger, told: BTreeSet::new(), points };
+        let mut duo = Self { fleet, ledger, told: BTreeSet::new(), points, _clusters: None };
         duo.next_point();
         duo.fleet.add_host();
         duo.fleet.hosts[0].leads(1);
@@ -47,6 +49,20 @@ impl Duo {
         for place in Where::ALL {
             duo.apply(&duo.ledger.job(place));
         }
+        Ok(duo)
+    }
+
+    /// A host that leads, and knows a Kubernetes cluster; it has no jobs yet.
+    pub(super) fn on_kubernetes(clusters: Bench) -> Result<Self, String> {
+        let mut fleet = Fleet::without_cells(Kind::File, 0, &[])?;
+        let file = clusters.path("clusters.yaml").display().to_string();
+        fleet.set_for_hosts("KAPELL_KUBERNETES_CLUSTERS", &file);
+        let ledger = Ledger::new(&fleet.traces());
+        let (told, points) = (BTreeSet::new(), Vec::new());
+        let mut duo = Self { fleet, ledger, told, points, _clusters: Some(clusters) };
+        duo.next_point();
+        duo.fleet.add_host();
+        duo.fleet.hosts[0].leads(1);
         Ok(duo)
     }
 
@@ -67,7 +83,11 @@ impl Duo {
 
     /// Has a job run, unless its leader dies before it says so.
     pub(super) fn trigger(&mut self, place: Where) {
-        let path = format!("/v1/jobs/{}/trigger", place.name());
+        self.trigger_job(place.name());
+    }
+
+    pub(super) fn trigger_job(&mut self, job: &str) {
+        let path = format!("/v1/jobs/{job}/trigger");
         let body = json!({"parameters": {}});
         let taken = try_eventually(LIMIT, || {
             let answer = self.fleet.try_ask("POST", &path, Some(&body));
@@ -83,7 +103,7 @@ impl Duo {
                 Some(_) | None => self.fallen().map(drop),
             }
         });
-        assert!(taken.is_some(), "nobody takes a wish for {}", place.name());
+        assert!(taken.is_some(), "nobody takes a wish for {job}");
     }
 
     /// Waits until a host is dead.

@@ -109,3 +109,25 @@ fn every_moment_is_run_once_over_failovers_on_a_file_store() {
 fn every_moment_is_run_once_over_failovers_on_etcd() {
     every_moment_once_on(Kind::Etcd, "every_moment_is_run_once_over_failovers_on_etcd");
 }
+
+#[cfg(feature = "cassandra")]
+mod cassandra {
+    use super::{Kind, every_moment_once_on};
+
+    #[test]
+    fn every_moment_is_run_once_over_failovers_on_cassandra() {
+        let name = "cassandra::every_moment_is_run_once_over_failovers_on_cassandra";
+        every_moment_once_on(Kind::Cassandra, name);
+    }
+}
+
+#[cfg(feature = "dynamodb")]
+mod dynamodb {
+    use super::{Kind, every_moment_once_on};
+
+    #[test]
+    fn every_moment_is_run_once_over_failovers_on_dynamodb() {
+        let name = "dynamodb::every_moment_is_run_once_over_failovers_on_dynamodb";
+        every_moment_once_on(Kind::DynamoDb, name);
+    }
+}

@@ -7,6 +7,11 @@ use crate::bench::{Bench, LIMIT, try_eventually};
 use crate::platform::site::Site;
 use crate::running::Running;
 
+/// What a message of a run comes to besides: it is kept until it was taken or given up.
+const OF_A_MESSAGE: [&str; 3] = ["post", "post-stored", "posted"];
+/// What a host comes to that takes over a run under way.
+const OF_AN_ADOPTION: [&str; 2] = ["find", "found"];
+
 /// A host that ends at a point of a run, and the same host once more.
 struct Play {
     site: Site,
@@ -18,7 +23,13 @@ impl Play {
     fn new(place: Where, point: &str) -> Self {
         let site = Site::with(Bench::new().set(FAILPOINT, point), &[]);
         let ledger = Ledger::new(&site.traces());
-        site.ask("POST", "/v1/jobs", Some(&ledger.job(place)));
+        let mut job = ledger.job(place);
+        if let Some(actions) = job["constraints"][0]["time_window"]["onMet"].as_array_mut() {
+            // Nobody listens there: it is given up at once.
+            let place = json!({"url": "http://127.0.0.1:9/", "max_attempts": 1});
+            actions.push(json!({"webhook": place}));
+        }
+        site.ask("POST", "/v1/jobs", Some(&job));
         Self { site, ledger, place }
     }
 
@@ -26,11 +37,22 @@ impl Play {
         self.site.running.as_mut().is_none_or(Running::has_ended)
     }
 
-    /// The same host, which nothing happens to any more.
-    fn start_again(&mut self) {
+    /// The host comes to its point.
+    fn dies(&mut self, point: &str) {
+        let died = try_eventually(LIMIT, || self.has_died().then_some(()));
+        assert!(died.is_some(), "{point}: the host never came to this point: {:?}", self.runs());
+    }
+
+    /// The next one is to end there.
+    fn is_to_die_at(&mut self, point: &str) {
         drop(self.site.running.take());
         let bench = std::mem::replace(&mut self.site.bench, Bench::new());
-        self.site.bench = bench.set(FAILPOINT, NOWHERE);
+        self.site.bench = bench.set(FAILPOINT, point);
+    }
+
+    /// The same host, which nothing happens to any more.
+    fn start_again(&mut self) {
+        self.is_to_die_at(NOWHERE);
         self.site.start(&[]);
     }
 
@@ -48,8 +70,21 @@ impl Play {
     /// The host dies at its point; the next one leads the run to its end.
     fn survives(mut self, point: &str) {
         self.trigger();
-        let died = try_eventually(LIMIT, || self.has_died().then_some(()));
-        assert!(died.is_some(), "{point}: the host never came to this point: {:?}", self.runs());
+        self.dies(point);
+        self.leads_on(point);
+    }
+
+    /// The host dies with work under way, the next one while it finds out what became of that, and one more leads on.
+    fn survives_adoption(mut self, first: &str, then: &str) {
+        self.trigger();
+        self.dies(first);
+        self.is_to_die_at(then);
+        self.site.launch(&[]);
+        self.dies(then);
+        self.leads_on(&format!("{first}, {then}"));
+    }
+
+    fn leads_on(mut self, point: &str) {
         self.start_again();
         if self.runs().is_empty() {
             // The wish died with the host, unanswered.
@@ -70,8 +105,13 @@ fn at_every_point(place: Where) {
     std::thread::scope(|scope| {
         let lines = [0, 1, 2, 3].map(|line| {
             scope.spawn(move || {
-                for point in POINTS.iter().skip(line).step_by(4) {
+                for point in POINTS.iter().chain(&OF_A_MESSAGE).skip(line).step_by(4) {
                     Play::new(place, point).survives(point);
+                }
+                if let Some(point) = OF_AN_ADOPTION.get(line) {
+                    for first in ["launch", "launched", "started-stored"] {
+                        Play::new(place, first).survives_adoption(first, point);
+                    }
                 }
             })
         });

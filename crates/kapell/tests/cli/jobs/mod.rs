@@ -1,10 +1,12 @@
 //! Jobs and their runs, on real hosts with real work.
 
+mod alone_on_kubernetes;
 mod cancels;
 mod duo;
 mod failover;
 mod hooks;
 mod killed;
+mod kubernetes;
 mod many;
 mod meanwhile;
 mod receiver;

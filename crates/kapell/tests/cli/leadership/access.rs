@@ -177,7 +177,7 @@ fn secured(kind: Kind) -> Result<String, String> {
     let ca = variable("KAPELL_TEST_CA")?;
     let unique = format!("a{}{}", std::process::id(), free_port());
     Ok(match kind {
-        Kind::File => return Err("a file store has no password".to_owned()),
+        Kind::File | Kind::DynamoDb => return Err(format!("{kind:?} has no password in its URL")),
         Kind::Etcd => {
             let server = variable("KAPELL_TEST_ETCD_TLS")?;
             let server = server.trim_start_matches("https://");
@@ -188,10 +188,15 @@ fn secured(kind: Kind) -> Result<String, String> {
             let server = server.replace("postgres@", "kapell:PASSWORD@");
             format!("{server}?schema={unique}&sslrootcert={ca}")
         }
+        Kind::Cassandra => {
+            let server = variable("KAPELL_TEST_CASSANDRA")?;
+            let server = server.replace(":secret@", ":PASSWORD@");
+            format!("{server}/commands/{unique}?replication=1&tls=true&ca={ca}")
+        }
     })
 }
 
-fn a_password_opens_the_store_and_is_not_shown(kind: Kind, name: &str) {
+pub(super) fn a_password_opens_the_store_and_is_not_shown(kind: Kind, name: &str) {
     let url = match secured(kind) {
         Ok(url) => url,
         Err(reason) => return skip(&format!("leadership::access::{name}"), &reason),

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -19,6 +20,8 @@ pub(crate) enum Kind {
     File,
     Etcd,
     Postgres,
+    Cassandra,
+    DynamoDb,
 }
 
 /// A store of its own, and what hosts on it share.
@@ -41,10 +44,16 @@ impl Cluster {
     /// A fresh store; the reason if there is no server for it.
     pub(crate) fn new(kind: Kind) -> Result<Self, String> {
         let bench = Bench::new();
+        let url = Self::fresh_url(kind, &bench)?;
+        Ok(Self { bench, kind, url })
+    }
+
+    /// A store that nobody else has; the reason if there is no server for it.
+    pub(crate) fn fresh_url(kind: Kind, bench: &Bench) -> Result<String, String> {
         let unique = bench.dir().file_name().expect("a name").to_string_lossy().into_owned();
         let unique: String =
             unique.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
-        let url = match kind {
+        Ok(match kind {
             Kind::File => format!("file:{}", bench.path("store").display()),
             Kind::Etcd => {
                 let server = server("KAPELL_TEST_ETCD", "etcd")?;
@@ -53,15 +62,24 @@ impl Cluster {
             Kind::Postgres => {
                 format!("{}?schema=k{unique}", server("KAPELL_TEST_POSTGRES", "PostgreSQL")?)
             }
-        };
-        Ok(Self { bench, kind, url })
+            Kind::Cassandra => {
+                let server = server("KAPELL_TEST_CASSANDRA", "Cassandra")?;
+                format!("{server}/commands/{unique}?replication=1")
+            }
+            Kind::DynamoDb => {
+                let server = server("KAPELL_TEST_DYNAMODB", "DynamoDB")?;
+                // It does one transaction at a time, and renewals wait behind those that came before.
+                let table = format!("dynamodb://local/cli-{unique}");
+                format!("{table}?endpoint={server}&credentials=none&create=true&pool=2")
+            }
+        })
     }
 
     /// Where the clients of this cluster are served, for those who put something in between.
     pub(crate) fn server(&self) -> String {
-        let rest = self.url.split_once("://").expect("a server").1;
+        let rest = self.url.rsplit_once("://").expect("a server").1;
         let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-        rest.split(['/', '?']).next().unwrap_or_default().to_owned()
+        rest.split(['/', '?', '&']).next().unwrap_or_default().to_owned()
     }
 
     /// A host on the cluster's store, with its own address.
@@ -124,9 +142,22 @@ fn server(variable: &str, name: &str) -> Result<String, String> {
     std::env::var(variable).map_err(|_| format!("there is no {name} server here"))
 }
 
+/// A port to listen on in a moment. Below those that the system gives to connections: one of these would be given to
+/// somebody else's meanwhile, now and then.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").expect("a range");
+    let given: u32 = range.split_whitespace().next().and_then(|it| it.parse().ok()).expect("ports");
+    let first = given / 3;
+    // Programs that run side by side begin far apart.
+    let own = std::process::id().wrapping_mul(4001);
+    loop {
+        let number = own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(first + number % (given - first)).expect("a port");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// One host process.

@@ -90,7 +90,7 @@ impl Direct {
                 .map(|((_, key), value)| Op::Put(Key::new(key.clone()), value.clone()))
                 .collect();
             let mut at = Fence { epoch: Epoch(epoch), seq: 0 };
-            for group in puts.chunks(100) {
+            for group in puts.chunks(self.store.limits().commit_ops.min(100)) {
                 assert_eq!(self.run(self.store.commit(shard, at, group)), Commit::Done);
                 at = at.next();
             }
@@ -105,13 +105,13 @@ impl Direct {
             let mut last = None;
             loop {
                 let page = self.run(self.store.scan(shard, last.as_ref()));
-                last = page.items.last().map(|item| item.key.clone());
                 for item in page.items {
                     let key = item.key.as_bytes();
                     let key = Aside::decode(key).map_or(key, |aside| aside.key);
                     all.insert((shard.number, key.to_vec()), item.value);
                 }
-                if !page.more {
+                last = page.next;
+                if last.is_none() {
                     break;
                 }
             }

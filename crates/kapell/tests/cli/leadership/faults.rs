@@ -45,7 +45,7 @@ on_each_server! {
         a_store_that_is_away_for_long_costs_the_seat_until_it_is_back_postgres;
 }
 
-fn a_leader_that_was_stopped_is_succeeded_and_knows_it(cluster: &Cluster) {
+pub(super) fn a_leader_that_was_stopped_is_succeeded_and_knows_it(cluster: &Cluster) {
     let listen = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
     // Both say that they are in the same place.
     let start = |at: usize| cluster.host_at(&cluster.url, &listen[at], &listen[0], &[]);
@@ -54,6 +54,10 @@ fn a_leader_that_was_stopped_is_succeeded_and_knows_it(cluster: &Cluster) {
     let recorder = Recorder::start(&cluster.url);
     let mut second = start(1);
     second.listens();
+    // Where leases run out by what each has seen itself, it counts from its first look.
+    eventually("the second to see who leads", || {
+        second.get(cluster, "/leader").stdout.contains("\"epoch\":1").then_some(())
+    });
     let stopped = Instant::now();
     first.running.signal(Signal::SIGSTOP);
     assert_eq!(second.leads(1), 2);
@@ -81,7 +85,7 @@ fn a_leader_that_was_stopped_is_succeeded_and_knows_it(cluster: &Cluster) {
 }
 
 /// It wakes when services have to stop, when it has to be gone, or when another may lead.
-fn a_leader_that_slept_past_a_deadline_is_out_when_it_wakes(cluster: &Cluster) {
+pub(super) fn a_leader_that_slept_past_a_deadline_is_out_when_it_wakes(cluster: &Cluster) {
     let recorder = Recorder::start(&cluster.url);
     let mut first = cluster.host(&[]);
     for round in 0..rounds(1) {
@@ -107,7 +111,7 @@ fn a_leader_that_slept_past_a_deadline_is_out_when_it_wakes(cluster: &Cluster) {
     recorder.finish();
 }
 
-fn a_leader_whose_store_hangs_is_out_in_time(cluster: &Cluster) {
+pub(super) fn a_leader_whose_store_hangs_is_out_in_time(cluster: &Cluster) {
     let proxy = Proxy::to(&cluster.server());
     let url = proxy.instead_of_server(&cluster.url);
     let mut first = cluster.host_on(&url, free_port(), &[]);
@@ -142,7 +146,7 @@ fn a_leader_whose_store_hangs_is_out_in_time(cluster: &Cluster) {
 }
 
 /// Nobody reads what it writes, so every thread that has something to say is blocked.
-fn a_leader_that_cannot_even_log_is_killed_in_time(cluster: &Cluster) {
+pub(super) fn a_leader_that_cannot_even_log_is_killed_in_time(cluster: &Cluster) {
     let proxy = Proxy::to(&cluster.server());
     let url = proxy.instead_of_server(&cluster.url);
     let address = format!("127.0.0.1:{}", free_port());
@@ -172,7 +176,7 @@ fn a_leader_that_cannot_even_log_is_killed_in_time(cluster: &Cluster) {
     assert_eq!(status.and_then(|status| status.code()), Some(70), "after {took:?}");
 }
 
-fn a_store_that_is_away_for_a_moment_costs_nothing(cluster: &Cluster) {
+pub(super) fn a_store_that_is_away_for_a_moment_costs_nothing(cluster: &Cluster) {
     let proxy = Proxy::to(&cluster.server());
     let url = proxy.instead_of_server(&cluster.url);
     // At the worst a quarter of the lease has gone when the store goes away.
@@ -190,7 +194,7 @@ fn a_store_that_is_away_for_a_moment_costs_nothing(cluster: &Cluster) {
     host.stop().expect(0);
 }
 
-fn a_store_that_is_away_for_long_costs_the_seat_until_it_is_back(cluster: &Cluster) {
+pub(super) fn a_store_that_is_away_for_long_costs_the_seat_until_it_is_back(cluster: &Cluster) {
     let proxy = Proxy::to(&cluster.server());
     let url = proxy.instead_of_server(&cluster.url);
     let mut host = cluster.host_on(&url, free_port(), &[]);
@@ -198,6 +202,8 @@ fn a_store_that_is_away_for_long_costs_the_seat_until_it_is_back(cluster: &Clust
     let store = Direct::open(&cluster.url);
     proxy.set(Mode::Cut);
     let away = Instant::now();
+    // Where whoever looks counts by what it saw, this is what it saw.
+    store.holder();
     host.is_out(LEASE * 3 / 4 + SLACK);
     let log = host.running.stderr_so_far();
     assert!(log.contains("the seat was lost: store errors: "), "{log}");
@@ -217,7 +223,7 @@ on_each_store! {
     kill_9_at_any_moment: kill_9_at_any_moment_file, kill_9_at_any_moment_etcd, kill_9_at_any_moment_postgres;
 }
 
-fn kill_9_at_any_moment(cluster: &Cluster) {
+pub(super) fn kill_9_at_any_moment(cluster: &Cluster) {
     let recorder = (cluster.kind != Kind::File).then(|| Recorder::start(&cluster.url));
     let mut last = 0;
     for round in 0..rounds(3) {

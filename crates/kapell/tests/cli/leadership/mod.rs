@@ -1,9 +1,13 @@
 //! Hosts, seats and stores, each test with real processes on a real store.
 
 mod access;
+#[cfg(feature = "cassandra")]
+mod cassandra;
 pub(crate) mod cluster;
 mod damage;
 mod direct;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod failover;
 mod faults;
 pub(crate) mod proxy;

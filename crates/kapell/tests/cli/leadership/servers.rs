@@ -38,6 +38,8 @@ impl Server {
             Kind::File => return Err("a file store has no server".to_owned()),
             Kind::Etcd => "KAPELL_TEST_ETCD_BIN",
             Kind::Postgres => "KAPELL_TEST_POSTGRES_BIN",
+            Kind::Cassandra => return Err("it has a test of its own".to_owned()),
+            Kind::DynamoDb => "KAPELL_TEST_DYNAMODB_BIN",
         };
         let programs = std::env::var_os(variable).ok_or(format!("{variable} names no program"))?;
         let (ports, bench) = ([free_port(), free_port()], Bench::new());
@@ -53,8 +55,12 @@ impl Server {
     pub(super) fn url(&self) -> String {
         let port = self.ports[0];
         match self.kind {
-            Kind::File | Kind::Etcd => format!("etcd://127.0.0.1:{port}/test"),
+            Kind::File | Kind::Cassandra | Kind::Etcd => format!("etcd://127.0.0.1:{port}/test"),
             Kind::Postgres => format!("postgres://postgres@127.0.0.1:{port}/postgres"),
+            Kind::DynamoDb => {
+                let endpoint = format!("endpoint=http://127.0.0.1:{port}");
+                format!("dynamodb://local/test?{endpoint}&credentials=none&create=true&pool=2")
+            }
         }
     }
 
@@ -92,6 +98,13 @@ impl Server {
                 command.args(["-c", setting]);
             }
             command.args(["-c", &format!("port={port}"), "-c", "shared_buffers=16MB"]);
+            command.args(&self.more);
+            return command;
+        }
+        if self.kind == Kind::DynamoDb {
+            let mut command = self.bench.command(self.programs.to_str().expect("a path"));
+            command.args(["-port", &port.to_string(), "-sharedDb", "-disableTelemetry"]);
+            command.arg("-dbPath").arg(self.bench.dir()).env("TMPDIR", self.bench.dir());
             command.args(&self.more);
             return command;
         }
@@ -171,7 +184,7 @@ fn run(command: &mut Command) -> Result<(), String> {
     output.status.success().then_some(()).ok_or_else(|| format!("{name}: {}", text.trim()))
 }
 
-fn somebody_leads_after_a_restart(kind: Kind, name: &str, signal: Signal) {
+pub(super) fn somebody_leads_after_a_restart(kind: Kind, name: &str, signal: Signal) {
     let mut server = match Server::start(kind) {
         Ok(server) => server,
         Err(reason) => return skip(&format!("leadership::servers::{name}"), &reason),

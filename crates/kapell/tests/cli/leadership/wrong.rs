@@ -18,6 +18,15 @@ fn an_unknown_scheme_names_the_known_ones() {
 }
 
 #[test]
+fn a_host_on_leases_is_refused_with_what_to_use_instead() {
+    let bench = Bench::new();
+    host(&bench, "kubernetes://jobs", &[])
+        .stderr_has("Leases of Kubernetes hold elections and nothing else")
+        .stderr_has("use etcd://HOST:PORT, postgres://USER@HOST/DATABASE, ")
+        .stderr_has("cassandra://HOST/KEYSPACE or dynamodb://REGION/TABLE");
+}
+
+#[test]
 fn a_server_that_is_not_there_is_named_with_what_was_tried() {
     let bench = Bench::new();
     for url in ["etcd://127.0.0.1:1", "postgres://u@127.0.0.1:1/d"] {

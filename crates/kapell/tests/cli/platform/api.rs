@@ -95,7 +95,7 @@ fn patch(site: &Site, path: &str, body: &Value) -> Heard {
 }
 
 #[test]
-fn a_process_is_desired_once_and_changed_by_version() {
+pub(super) fn a_process_is_desired_once_and_changed_by_version() {
     let site = Site::up();
     let lrp = site.lrp("web", 1, STAYS);
     let made = post(&site, "/v1/desired-lrps", &lrp);
@@ -140,7 +140,7 @@ fn a_process_is_desired_once_and_changed_by_version() {
 }
 
 #[test]
-fn a_task_is_created_once_and_cancelled_and_deleted() {
+pub(super) fn a_task_is_created_once_and_cancelled_and_deleted() {
     let site = Site::up();
     let task = json!({"task_guid": "t", "domain": "test",
                       "action": {"run": {"path": "sleep", "args": ["1000"]}}});
@@ -168,7 +168,7 @@ fn a_task_is_created_once_and_cancelled_and_deleted() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_with_its_reason() {
+pub(super) fn what_cannot_be_asked_is_refused_with_its_reason() {
     let site = Site::up();
     let bad = send(&site, "POST", "/v1/tasks", &[JSON], "{\n  \"task_guid\": }");
     let details = bad.refused(400, "bad_json");

@@ -75,7 +75,7 @@ fn gone(site: &Site, guid: &str) {
 }
 
 #[test]
-fn a_callback_is_called_once_with_the_task_which_then_is_gone() {
+pub(super) fn a_callback_is_called_once_with_the_task_which_then_is_gone() {
     let site = Site::up();
     let listener = Listener::answering(&[200]);
     post(&site, "/v1/tasks", &task("good", "echo 42 > result", &listener.url));
@@ -94,7 +94,7 @@ fn a_callback_is_called_once_with_the_task_which_then_is_gone() {
 }
 
 #[test]
-fn a_callback_that_was_not_there_is_called_again() {
+pub(super) fn a_callback_that_was_not_there_is_called_again() {
     let site = Site::up();
     let listener = Listener::answering(&[503, 504, 200]);
     post(&site, "/v1/tasks", &task("t", "true", &listener.url));
@@ -112,7 +112,7 @@ fn a_callback_that_was_not_there_is_called_again() {
 
 /// Where clouds tell machines their secrets.
 #[test]
-fn nobody_has_us_call_link_local_addresses() {
+pub(super) fn nobody_has_us_call_link_local_addresses() {
     let mut site = Site::up();
     for (guid, url) in [
         ("metadata", "http://169.254.169.254/latest"),

@@ -17,7 +17,7 @@ fn each(list: &Value, field: &str) -> Vec<String> {
 }
 
 #[test]
-fn lists_are_filtered() {
+pub(super) fn lists_are_filtered() {
     let site = Site::up();
     let mut blue = site.lrp("blue", 2, STAYS);
     blue["domain"] = json!("sky");
@@ -62,7 +62,7 @@ fn lists_are_filtered() {
 }
 
 #[test]
-fn a_domain_is_fresh_until_its_time_runs_out() {
+pub(super) fn a_domain_is_fresh_until_its_time_runs_out() {
     let site = Site::up();
     let set = |path: &str, body: &str| {
         let headers: &[&str] = if body.is_empty() { &[] } else { &[JSON] };
@@ -95,7 +95,7 @@ fn a_domain_is_fresh_until_its_time_runs_out() {
 }
 
 #[test]
-fn endpoints_and_cells_are_told() {
+pub(super) fn endpoints_and_cells_are_told() {
     let site = Site::up();
     let mut web = site.lrp("web", 1, STAYS);
     web["ports"] = json!([8080, 9090]);
@@ -120,7 +120,7 @@ fn endpoints_and_cells_are_told() {
 }
 
 #[test]
-fn everything_is_explained() {
+pub(super) fn everything_is_explained() {
     let site = Site::up();
     site.desire("web", 1, STAYS);
     site.all_run("web", 1);

@@ -45,7 +45,7 @@ fn frames(mut bytes: &[u8]) -> Vec<(u8, String)> {
 }
 
 #[test]
-fn a_log_comes_raw_in_frames_and_as_events() {
+pub(super) fn a_log_comes_raw_in_frames_and_as_events() {
     let site = Site::up();
     site.desire("web", 1, LINES);
     let path = "/v1/logs/lrp/web/0";
@@ -86,7 +86,7 @@ fn a_log_comes_raw_in_frames_and_as_events() {
 }
 
 #[test]
-fn the_log_of_a_task_ends_with_it_and_outlives_its_record() {
+pub(super) fn the_log_of_a_task_ends_with_it_and_outlives_its_record() {
     let site = Site::up();
     task(&site, "t", "echo first; sleep 0.1; echo last");
     let followed = send(&site, "GET", "/v1/logs/task/t?follow=true", &[], "");
@@ -100,7 +100,7 @@ fn the_log_of_a_task_ends_with_it_and_outlives_its_record() {
 }
 
 #[test]
-fn following_goes_on_with_the_next_container() {
+pub(super) fn following_goes_on_with_the_next_container() {
     let site = Site::up();
     site.desire("web", 1, "echo \"I am $INSTANCE_GUID\"; exec sleep 1000");
     let path = "/v1/logs/lrp/web/0?follow=true";

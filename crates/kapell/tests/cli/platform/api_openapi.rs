@@ -171,7 +171,7 @@ fn status(site: &Site, method: &str, path: &str, body: &str) -> (String, String)
 }
 
 #[test]
-fn the_document_is_openapi_and_every_path_in_it_answers_as_it_says() {
+pub(super) fn the_document_is_openapi_and_every_path_in_it_answers_as_it_says() {
     let site = Site::up();
     let document = site.get("/v1/openapi.json");
     let mut judge = Judge { document: document.clone(), wrong: Vec::new() };

@@ -18,7 +18,7 @@ fn tells(problems: &Value, want: &[&str]) {
 
 /// Each rule of the specification that a well-formed request can break, broken.
 #[test]
-fn every_rule_that_a_process_breaks_is_told() {
+pub(super) fn every_rule_that_a_process_breaks_is_told() {
     let site = Site::up();
     let nothing = |name: &str| json!({name: {"actions": []}});
     let lrp = json!({
@@ -64,7 +64,7 @@ fn every_rule_that_a_process_breaks_is_told() {
 
 /// Numbers below zero, ports above all, what is needed and missing, what nobody knows.
 #[test]
-fn what_does_not_fit_is_told_together_with_the_rules() {
+pub(super) fn what_does_not_fit_is_told_together_with_the_rules() {
     let site = Site::up();
     let body = r#"{
   "process_guid": "with space",
@@ -96,7 +96,7 @@ fn what_does_not_fit_is_told_together_with_the_rules() {
 }
 
 #[test]
-fn every_rule_that_a_task_breaks_is_told() {
+pub(super) fn every_rule_that_a_task_breaks_is_told() {
     let site = Site::up();
     let task = json!({
         "task_guid": "a/b", "domain": "a/b", "rootfs": ":", "env": [{"name": "=", "value": "\u{0}"}],

@@ -54,7 +54,7 @@ impl Drop for SmallDisk {
 fn site_on(name: &str, bench: Bench, below: &str) -> Option<(Site, SmallDisk)> {
     match SmallDisk::mount(&bench.path(below), 32) {
         Ok(disk) => {
-            let mut site = Site { bench, port: free_port(), running: None };
+            let mut site = Site::new(bench, free_port());
             site.start(&[]);
             Some((site, disk))
         }
@@ -224,9 +224,7 @@ fn a_store_on_a_full_disk_is_opened_once_there_is_room() {
     let before = site.all_run("old", 1);
     site.kill();
     disk.fill();
-    site.running = Some(site.bench.start(&site.words().each_ref().map(String::as_str)));
-    let running = site.running.as_mut().expect("it was started");
-    running.until_told("the store's disk is full", 1);
+    site.launch(&[]).until_told("the store's disk is full", 1);
     let health = site.get("/healthz");
     assert_eq!((&health["status"], &health["writes"]), (&"standby".into(), &"refused".into()));
     assert_eq!(health["store_reachable"], false, "{health}");

@@ -85,7 +85,7 @@ fn is_about(told: &Told, domain: &str) -> bool {
 }
 
 #[test]
-fn resuming_neither_misses_nor_repeats_anything_while_things_happen() {
+pub(super) fn resuming_neither_misses_nor_repeats_anything_while_things_happen() {
     const MANY: usize = 150;
     let site = Site::up();
     let mut all = Vec::new();
@@ -136,7 +136,7 @@ fn resuming_neither_misses_nor_repeats_anything_while_things_happen() {
 }
 
 #[test]
-fn a_new_leader_says_that_something_may_be_missing_and_tells_all_it_has() {
+pub(super) fn a_new_leader_says_that_something_may_be_missing_and_tells_all_it_has() {
     let mut site = Site::up();
     set_domain(&site, "before");
     let mut stream = Stream::open(&site, Some("0-0"));
@@ -165,7 +165,7 @@ fn a_new_leader_says_that_something_may_be_missing_and_tells_all_it_has() {
 }
 
 #[test]
-fn a_slow_reader_holds_nobody_up() {
+pub(super) fn a_slow_reader_holds_nobody_up() {
     const MANY: u32 = 300;
     let site = Site::up();
     // More than the buffers of a connection hold.

@@ -35,7 +35,7 @@ fn work_goes_on_while_the_whole_platform_is_killed_and_started() {
 }
 
 /// Hosts die again and again while clients write and instances run.
-fn hosts_die_under_load(kind: Kind, hosts: usize, kills: usize, name: &str) {
+pub(super) fn hosts_die_under_load(kind: Kind, hosts: usize, kills: usize, name: &str) {
     let mut fleet = match Fleet::new(kind, hosts) {
         Ok(fleet) => fleet,
         Err(reason) => return skip(&format!("platform::kills::{name}"), &reason),
@@ -86,6 +86,17 @@ fn hosts_on_etcd_are_killed_under_load_and_nothing_is_lost() {
 fn hosts_on_postgres_are_killed_under_load_and_nothing_is_lost() {
     let name = "hosts_on_postgres_are_killed_under_load_and_nothing_is_lost";
     hosts_die_under_load(Kind::Postgres, 2, 3, name);
+}
+
+#[cfg(feature = "cassandra")]
+mod cassandra {
+    use super::{Kind, hosts_die_under_load};
+
+    #[test]
+    fn hosts_on_cassandra_are_killed_under_load_and_nothing_is_lost() {
+        let name = "cassandra::hosts_on_cassandra_are_killed_under_load_and_nothing_is_lost";
+        hosts_die_under_load(Kind::Cassandra, 2, 3, name);
+    }
 }
 
 #[test]

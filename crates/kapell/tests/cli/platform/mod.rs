@@ -22,6 +22,8 @@ mod commands_task;
 mod commands_wait;
 mod deletes;
 mod disk;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod ends;
 mod events;
 pub(crate) mod fleet;
@@ -30,6 +32,8 @@ mod kills;
 pub(crate) mod life;
 mod load;
 pub(crate) mod moves;
+#[cfg(any(feature = "cassandra", feature = "dynamodb"))]
+mod on_databases;
 mod once;
 mod overload;
 mod page;

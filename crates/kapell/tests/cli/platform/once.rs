@@ -73,7 +73,7 @@ impl Tasks {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Victim {
+pub(super) enum Victim {
     Host,
     Agent,
     Both,
@@ -104,7 +104,10 @@ fn kill(fleet: &mut Fleet, victim: Victim) {
     }
 }
 
-fn tasks_run_at_most_once(kind: Kind, hosts: usize, victims: &[Victim], name: &str) {
+pub(super) const ALL_VICTIMS: [Victim; 4] =
+    [Victim::Host, Victim::Agent, Victim::Both, Victim::Shims];
+
+pub(super) fn tasks_run_at_most_once(kind: Kind, hosts: usize, victims: &[Victim], name: &str) {
     let mut fleet = match Fleet::with(kind, hosts, IMPATIENT) {
         Ok(fleet) => fleet,
         Err(reason) => return skip(&format!("platform::once::{name}"), &reason),
@@ -123,13 +126,13 @@ fn tasks_run_at_most_once(kind: Kind, hosts: usize, victims: &[Victim], name: &s
 
 #[test]
 fn a_task_runs_at_most_once_whatever_is_killed() {
-    let victims = [Victim::Host, Victim::Agent, Victim::Both, Victim::Shims].repeat(rounds(5));
+    let victims = ALL_VICTIMS.repeat(rounds(5));
     tasks_run_at_most_once(Kind::File, 1, &victims, "file");
 }
 
 #[test]
 fn a_task_runs_at_most_once_with_a_standby_on_etcd() {
-    let victims = [Victim::Host, Victim::Agent, Victim::Both, Victim::Shims].repeat(rounds(2));
+    let victims = ALL_VICTIMS.repeat(rounds(2));
     let name = "a_task_runs_at_most_once_with_a_standby_on_etcd";
     tasks_run_at_most_once(Kind::Etcd, 2, &victims, name);
 }

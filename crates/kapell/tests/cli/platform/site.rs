@@ -1,5 +1,6 @@
 //! A platform on this machine, and ways to ask it.
 
+use std::cell::Cell;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -8,17 +9,32 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, LIMIT, Ran, try_eventually};
+use crate::bench::{Bench, LIMIT, Ran, skip, try_eventually};
 use crate::census::Process;
-use crate::leadership::cluster::free_port;
+use crate::leadership::cluster::{Cluster, Kind, free_port};
 use crate::running::{Running, send};
 
 /// Something of ours in the environment of every instance, to find them by.
 pub(crate) const WORK: &str = "KAPELL_TEST_WORK";
 
+thread_local! {
+    /// Where the platforms of the test on this thread keep their records, if not in their directory.
+    static STORE: Cell<Option<Kind>> = const { Cell::new(None) };
+}
+
+/// Runs a test with its platforms on another store; skips it if there is no server for that.
+pub(crate) fn on(kind: Kind, name: &str, test: fn()) {
+    if let Err(reason) = Cluster::fresh_url(kind, &Bench::new()) {
+        return skip(name, &reason);
+    }
+    STORE.set(Some(kind));
+    test();
+}
+
 /// One `kapell up`, or what is left of it.
 pub(crate) struct Site {
     pub(crate) bench: Bench,
+    store: Option<String>,
     pub(crate) port: u16,
     pub(crate) running: Option<Running>,
 }
@@ -51,14 +67,21 @@ impl Site {
 
     /// A platform that is up, with other settings and more arguments.
     pub(crate) fn with(bench: Bench, more: &[&str]) -> Self {
-        let mut site = Self { bench, port: free_port(), running: None };
+        let mut site = Self::new(bench, free_port());
         site.start(more);
         site
     }
 
+    /// A platform that is not up yet.
+    pub(crate) fn new(bench: Bench, port: u16) -> Self {
+        let store =
+            STORE.get().map(|kind| Cluster::fresh_url(kind, &bench).expect("it was there before"));
+        Self { bench, store, port, running: None }
+    }
+
     /// A platform that is up on this port.
     pub(crate) fn with_port(port: u16) -> Self {
-        let mut site = Self { bench: Bench::new(), port, running: None };
+        let mut site = Self::new(Bench::new(), port);
         site.start(&[]);
         site
     }
@@ -66,18 +89,19 @@ impl Site {
     /// Starts it, again after it ended or was killed, and waits until it is ready.
     pub(crate) fn start(&mut self, more: &[&str]) {
         assert!(self.running.is_none(), "it runs already");
-        let words = self.words();
-        let mut args: Vec<&str> = words.iter().map(String::as_str).collect();
-        args.extend_from_slice(more);
-        let mut running = self.bench.start(&args);
-        running.until("http://");
-        self.running = Some(running);
+        self.launch(more).until("http://");
     }
 
-    /// What starts it.
-    pub(crate) fn words(&self) -> [String; 5] {
-        let dir = self.dir().to_str().expect("text").to_owned();
-        ["up".into(), "--dir".into(), dir, "--port".into(), self.port.to_string()]
+    /// Starts it, and does not wait until it is ready.
+    pub(crate) fn launch(&mut self, more: &[&str]) -> &mut Running {
+        let (dir, port) = (self.dir(), self.port.to_string());
+        let mut args = vec!["up", "--dir", dir.to_str().expect("text"), "--port", &port];
+        if let Some(store) = &self.store {
+            args.extend(["--store", store]);
+        }
+        args.extend_from_slice(more);
+        let running = self.bench.start(&args);
+        self.running.insert(running)
     }
 
     pub(crate) fn dir(&self) -> PathBuf {

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use crate::board::tests::theatre::{Show, Theatre, presence};
 use crate::link::{CellLink, LinkError};
 use crate::scheduler::backend::{Attempt, Backend, News, Work};
-use crate::scheduler::cells::{CellsBackend, TaskLogs};
+use crate::scheduler::cells::{CellsBackend, Logs, TaskLogs};
 use crate::scheduler::conformance::Rig;
 use crate::scheduler::local::tests::work;
 use crate::scheduler::logs::RunLogs;
@@ -109,9 +109,9 @@ impl Stage {
         let show = theatre.open().await;
         show.board.present(presence(CELL)).unwrap();
         let (newsroom, news) = mpsc::unbounded_channel();
-        let (link, logs) = (Arc::clone(&cell), Arc::clone(&cell));
-        let kept = RunLogs::below(dir.path());
-        let backend = CellsBackend::new(show.board.clone(), link, logs, Some(kept), newsroom);
+        let (link, of_tasks) = (Arc::clone(&cell), Arc::clone(&cell));
+        let logs = Logs { of_tasks, of_runs: RunLogs::below(dir.path()) };
+        let backend = CellsBackend::new(show.board.clone(), link, Some(logs), newsroom);
         Self { theatre, show, dir, cell, backend, news, started }
     }
 

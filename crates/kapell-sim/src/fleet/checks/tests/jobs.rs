@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kapell_core::board::{Domain, InstanceGuid, JobId, Record, RecordKey, Reply, Request};
 use kapell_core::job::{Definition, Job, JobDefinition, JobRequest, PassReason, Passed};
-use kapell_core::run::{Run, RunId, RunState, StopKind, Trigger, task_guid};
+use kapell_core::run::{Run, RunId, RunState, StopKind, task_guid};
 use kapell_core::seams::Timestamp;
 use kapell_node::scheduler::backend::Attempt;
 
@@ -48,6 +48,7 @@ fn job(mark: Timestamp, passed: Vec<Passed>, version: u64) -> Record {
         paused: None,
         failures_in_a_row: 0,
         skip_next: 0,
+        skips: Vec::new(),
         removed: false,
         cancels_runs: false,
         passed,
@@ -61,17 +62,13 @@ fn job(mark: Timestamp, passed: Vec<Passed>, version: u64) -> Record {
 
 fn run(second: i64, state: RunState) -> Run {
     let run_id = RunId::scheduled(&id(), at(second));
-    Run {
-        revision: 1,
-        state,
-        trigger: Trigger::Schedule,
-        completed_at: state.is_final().then_some(at(second)),
-        ..Run::unreadable(run_id)
-    }
+    let mut run = Run { revision: 1, state, ..Run::unreadable(run_id) };
+    run.completed_at = state.is_final().then_some(at(second));
+    run
 }
 
 fn record(second: i64, state: RunState, version: u64) -> Record {
-    Record::Run(Box::new(Run { version, ..run(second, state) }))
+    Record::Run(Arc::new(Run { version, ..run(second, state) }))
 }
 
 fn attempt(second: i64) -> Attempt {
@@ -214,8 +211,9 @@ fn an_end_stays_as_it_is() {
 #[test]
 fn a_cancel_is_not_taken_back_and_no_older_version_put_over_a_newer_one() {
     let mut world = Stage::<RunsEnd>::new();
-    let wanted = Run { cancel: Some(StopKind::Graceful), version: 2, ..run(5, RunState::Running) };
-    world.put([Record::Run(Box::new(wanted))]).unwrap();
+    let mut wanted = Run { version: 2, ..run(5, RunState::Running) };
+    wanted.cancel = Some(StopKind::Graceful);
+    world.put([Record::Run(Arc::new(wanted))]).unwrap();
     broken(world.put([record(5, RunState::Running, 3)]), "was to be cancelled");
     broken(world.put([record(5, RunState::Retrying, 1)]), "version 1 is put over");
 }
@@ -233,7 +231,7 @@ fn acknowledge(world: &mut Stage<JobsKept>, version: u64) -> Outcome {
     let run_id = attempt(5).run_id;
     let (kind, why) = (StopKind::Graceful, String::new());
     let request = Request::Job(JobRequest::Cancel { run_id, kind, why });
-    let run = Box::new(Run { version, ..run(5, RunState::Running) });
+    let run = Arc::new(Run { version, ..run(5, RunState::Running) });
     world.tell(&Fact::Asked { request: request.clone() }).unwrap();
     world.tell(&Fact::Acknowledged { request, reply: Reply::Run { run, created: false } })
 }

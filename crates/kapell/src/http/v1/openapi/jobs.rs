@@ -105,6 +105,10 @@ fn jobs() -> Value {
         ("paused", pause),
         ("failures_in_a_row", count()),
         ("skip_next", count()),
+        (
+            "skips",
+            about(&list(&time), "Moments of runs that were made already and are passed over."),
+        ),
         ("figures", about(&json!({ "type": "object" }), "By the action `metric` of its runs.")),
         ("removed", flag()),
         ("cancels_runs", flag()),
@@ -120,9 +124,12 @@ fn jobs() -> Value {
         ]),
         "PauseWanted": strict(0, &[("note", text())]),
         "TriggerWanted": strict(0, &[("parameters", texts())]),
-        "BackfillWanted": strict(2, &[("from", when.clone()), ("to", when), ("dry_run", flag()), ("parameters", texts())]),
+        "BackfillWanted": strict(2, &[("from", when.clone()), ("to", when), ("dry_run", flag()), ("parameters", texts()),
+            ("key", about(&text(), "Another one than before makes runs anew for moments that have some by a backfill of the same parameters."))]),
         "Backfilled": object(2, &[
-            ("timezone", text()), ("runs", list(&object(2, &[("run_id", of("RunId")), ("scheduled_at", time.clone())]))),
+            ("timezone", text()), ("runs", list(&object(2, &[
+                ("run_id", of("RunId")), ("scheduled_at", time.clone()), ("there", about(&flag(), "It was there already.")),
+            ]))),
         ]),
         "NextMoments": object(2, &[
             ("timezone", text()),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
+use futures_util::future::try_join_all;
 use kapell_core::board::request::Report;
 use kapell_core::board::{
     Action, ActualLrp, ActualState, CellId, CellPresence, DesiredLrp, Domain, InstanceGuid, LrpKey,
@@ -17,47 +18,47 @@ const MEMORY: [u32; 5] = [128, 256, 512, 1024, 2048];
 
 /// `apps` processes with `each` instances, one after the other on `cells` cells.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Population {
-    pub(crate) apps: u32,
-    pub(crate) each: u32,
-    pub(crate) cells: u32,
+pub struct Population {
+    pub apps: u32,
+    pub each: u32,
+    pub cells: u32,
     /// The instances wait to be claimed, but nobody wants them: the board leaves them to whoever claims them.
-    pub(crate) spare: bool,
+    pub spare: bool,
 }
 
-pub(crate) fn domain() -> Domain {
+pub fn domain() -> Domain {
     Domain::new("bench")
 }
 
-pub(crate) fn cell_id(number: u32) -> CellId {
+pub fn cell_id(number: u32) -> CellId {
     CellId::new(format!("cell-{number:04}"))
 }
 
-pub(crate) fn zone(cell: u32) -> String {
+pub fn zone(cell: u32) -> String {
     format!("z{}", cell % 2 + 1)
 }
 
-pub(crate) fn memory_mb(app: u32) -> u32 {
+pub fn memory_mb(app: u32) -> u32 {
     MEMORY[app as usize % MEMORY.len()]
 }
 
 /// What is in a process's guid besides its number is as long as such guids are.
-pub(crate) fn guid(app: u32) -> ProcessGuid {
+pub fn guid(app: u32) -> ProcessGuid {
     let spread = app.wrapping_mul(0x9e37_79b9);
     ProcessGuid::new(format!("{spread:08x}-7ee4-4a1c-9d1f-{app:012x}"))
 }
 
 impl Population {
-    pub(crate) const fn instances(self) -> u32 {
+    pub const fn instances(self) -> u32 {
         self.apps * self.each
     }
 
     /// Where the instances are, one after the other.
-    pub(crate) fn keys(self) -> impl Iterator<Item = LrpKey> {
+    pub fn keys(self) -> impl Iterator<Item = LrpKey> {
         (0..self.instances()).map(move |number| self.key(number))
     }
 
-    pub(crate) fn key(self, number: u32) -> LrpKey {
+    pub fn key(self, number: u32) -> LrpKey {
         LrpKey { process_guid: self.guid(number / self.each), index: number % self.each }
     }
 
@@ -67,7 +68,7 @@ impl Population {
     }
 
     /// The cell of an instance, by number.
-    pub(crate) const fn cell(self, number: u32) -> u32 {
+    pub const fn cell(self, number: u32) -> u32 {
         number % self.cells
     }
 
@@ -107,7 +108,7 @@ impl Population {
         }
     }
 
-    pub(crate) fn records(self) -> impl Iterator<Item = Record> {
+    pub fn records(self) -> impl Iterator<Item = Record> {
         let desired = (0..self.apps).map(move |app| Record::Desired(Box::new(self.desired(app))));
         let actual =
             (0..self.instances()).map(move |number| Record::Actual(Box::new(self.actual(number))));
@@ -115,7 +116,7 @@ impl Population {
     }
 
     /// Writes all of it, as a leader before would have.
-    pub(crate) async fn fill(self, store: &Arc<dyn Store>) -> anyhow::Result<()> {
+    pub async fn fill(self, store: &Arc<dyn Store>) -> anyhow::Result<()> {
         let limits = store.limits();
         let Raise::Done(fences) = store.raise(Seat::FIRST, Epoch(1)).await? else {
             anyhow::bail!("somebody leads")
@@ -126,30 +127,32 @@ impl Population {
             let shard = usize::from(shard_of(key.partition(), SHARDS));
             ops[shard].push(Op::Put(Key::new(key.encode()), record.encode()));
         }
-        for ((shard, mut fence), ops) in Shard::all(Seat::FIRST).zip(fences).zip(ops) {
-            let at_once = limits.commit_ops.min(limits.commit_bytes / 1024);
+        let at_once = limits.commit_ops.min(limits.commit_bytes / 1024);
+        let write = async |(shard, mut fence), ops: Vec<Op>| {
             for ops in ops.chunks(at_once) {
                 ensure!(store.commit(shard, fence, ops).await? == Commit::Done, "it is alone");
                 fence = fence.next();
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        let shards = Shard::all(Seat::FIRST).zip(fences).zip(ops);
+        try_join_all(shards.map(|(place, ops)| write(place, ops))).await.map(drop)
     }
 
     /// What the cell of an instance reports of it.
-    pub(crate) fn pair(self, number: u32) -> [Request; 2] {
+    pub fn pair(self, number: u32) -> [Request; 2] {
         let cell_id = cell_id(self.cell(number));
         [self.claim(number), self.running(number)]
             .map(|report| Request::Report { cell_id: cell_id.clone(), report })
     }
 
-    pub(crate) fn claim(self, number: u32) -> Report {
+    pub fn claim(self, number: u32) -> Report {
         let key = self.key(number);
         let instance_guid = instance_guid(&key);
         Report::Claim { key, instance_guid, incarnation: None }
     }
 
-    pub(crate) fn running(self, number: u32) -> Report {
+    pub fn running(self, number: u32) -> Report {
         let key = self.key(number);
         let instance_guid = instance_guid(&key);
         Report::Running {
@@ -176,7 +179,7 @@ fn net(number: u32) -> NetInfo {
     NetInfo { address: format!("10.{a}.{b}.{c}"), ports: vec![port] }
 }
 
-pub(crate) fn presence(cell: u32) -> CellPresence {
+pub fn presence(cell: u32) -> CellPresence {
     let cell_id = cell_id(cell);
     CellPresence {
         home: format!("home of {cell_id}"),
@@ -194,6 +197,6 @@ pub(crate) fn presence(cell: u32) -> CellPresence {
 }
 
 /// Twice what 200 instances on each cell want.
-pub(crate) fn capacity() -> Resources {
+pub fn capacity() -> Resources {
     Resources { memory_mb: 400 * 794, disk_mb: 400 * 1024, containers: 512 }
 }

@@ -10,11 +10,10 @@ use kapell_node::conductor::{
 };
 use kapell_node::elections::{self, Leased};
 use kapell_node::system::{SystemClock, SystemIds};
-use kapell_store::file::Holder;
-use kapell_store::{Location, Store};
+use kapell_store::Store;
 
+use crate::bench::show::open;
 use crate::figure::{figure, share};
-use crate::{Plan, how};
 
 /// When each step was taken last.
 #[derive(Debug, Default)]
@@ -72,19 +71,18 @@ fn conductor(store: &Arc<dyn Store>, trace: &Arc<Stopwatch>, called: &Arc<Called
     })
 }
 
-pub(crate) async fn measure(name: &str, url: &str, plan: Plan) {
-    let location: Location = url.parse().expect("a store");
-    let holder = Holder { pid: 0, address: None, command: String::new(), since_ms: 0 };
+/// Hands the seat to and fro. Stores that tell of changes have a goal.
+pub async fn measure(name: &str, url: &str, hand_offs: usize, goal: Option<f64>) {
     let mut stores = Vec::new();
     for _ in 0..2 {
-        stores.push(location.open(&holder, &how()).await.expect("the store opens"));
+        stores.push(open(url).await.expect("the store opens"));
     }
     let trace = Arc::new(Stopwatch::default());
     let mut leader = conductor(&stores[0], &trace, &Arc::new(Called::default()));
     assert!(leader.launch(None).await.get().is_none());
     let mut samples = Vec::new();
     let mut leaders_trace = trace;
-    for round in 1..=plan.hand_offs {
+    for round in 1..=hand_offs {
         let (trace, called) = (Arc::new(Stopwatch::default()), Arc::new(Called::default()));
         let next = conductor(&stores[round % 2], &trace, &called);
         {
@@ -101,6 +99,6 @@ pub(crate) async fn measure(name: &str, url: &str, plan: Plan) {
         (leader, leaders_trace) = (next, trace);
     }
     leader.shutdown().await.expect("no problem");
-    figure(&format!("{name}: hand-off, release to services called"), &samples, "ms", Some(50.0));
+    figure(&format!("{name}: hand-off, release to services called"), &samples, "ms", goal);
     figure(&format!("{name}: hand-off, p99"), &[share(&samples, 990)], "ms", None);
 }

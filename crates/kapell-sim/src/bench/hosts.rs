@@ -5,21 +5,23 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Plan;
 use crate::figure::figure;
 
 const LEASE: Duration = Duration::from_secs(3);
 
-struct Host {
+/// A host; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Host {
     child: Child,
     log: BufReader<ChildStderr>,
 }
 
 impl Host {
-    fn start(kapell: &Path, url: &str, state: &Path, port: u16) -> Self {
-        let address = format!("127.0.0.1:{port}");
+    /// Starts one. Its lease is told as `--lease` takes it.
+    pub fn start(kapell: &Path, url: &str, state: &Path, lease: &str) -> Self {
+        let address = format!("127.0.0.1:{}", free_port());
         let mut child = Command::new(kapell)
-            .args(["host", "--store", url, "--lease", "3s", "--log", "json"])
+            .args(["host", "--store", url, "--lease", lease, "--log", "json"])
             .args(["--listen", &address, "--advertise", &address])
             .arg("--state-dir")
             .arg(state)
@@ -30,7 +32,8 @@ impl Host {
         Self { child, log }
     }
 
-    fn until(&mut self, message: &str) {
+    /// Waits until it logs this.
+    pub fn until(&mut self, message: &str) {
         let wanted = format!("\"message\":\"{message}\"");
         let mut line = String::new();
         while !line.contains(&wanted) {
@@ -61,13 +64,14 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-pub(crate) async fn measure(name: &str, url: &str, kapell: &Path, plan: Plan) {
+/// Kills one leader after the other.
+pub async fn measure(name: &str, url: &str, kapell: &Path, failovers: usize) {
     let state = tempfile::tempdir().expect("a directory");
     let (mut failover, mut memory) = (Vec::new(), Vec::new());
-    let mut leader = Host::start(kapell, url, state.path(), free_port());
+    let mut leader = Host::start(kapell, url, state.path(), "3s");
     leader.until("leading");
-    for _ in 0..plan.failovers {
-        let mut standby = Host::start(kapell, url, state.path(), free_port());
+    for _ in 0..failovers {
+        let mut standby = Host::start(kapell, url, state.path(), "3s");
         standby.until("listening");
         tokio::time::sleep(Duration::from_secs(1)).await;
         memory.push(standby.memory_mb());

@@ -1,0 +1,5 @@
+mod check;
+mod judge;
+mod order;
+mod refusal;
+mod step;

@@ -1,0 +1,10 @@
+//! On a real cluster, named by `KAPELL_TEST_KUBERNETES`; what none does when it is asked to, on `scripted` ones.
+
+mod alone_on_kubernetes;
+mod bad;
+mod conformance;
+mod ends;
+mod expired;
+mod rig;
+mod scripted;
+mod stops;
