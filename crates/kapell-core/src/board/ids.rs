@@ -116,6 +116,10 @@ id! {
     InstanceGuid
 }
 id! {
+    /// Names one reservation of a cell for a task among all there ever were.
+    ReservationId
+}
+id! {
     /// Names a cell. It outlives the cell's agent.
     CellId
 }
@@ -146,6 +150,17 @@ id! {
 impl InstanceGuid {
     /// Makes one from two drawn numbers.
     pub fn drawn(high: u64, low: u64) -> Self {
-        Self::new(format!("{high:016x}{low:016x}"))
+        Self::new(drawn(high, low))
     }
+}
+
+impl ReservationId {
+    /// Makes one from two drawn numbers.
+    pub fn drawn(high: u64, low: u64) -> Self {
+        Self::new(drawn(high, low))
+    }
+}
+
+fn drawn(high: u64, low: u64) -> String {
+    format!("{high:016x}{low:016x}")
 }

@@ -52,7 +52,10 @@ pub use draft::Draft;
 pub use duty::Duty;
 pub use event::{Change, Crash, Event};
 pub use ground::Ground;
-pub use ids::{CellId, Domain, GroupName, InstanceGuid, JobId, ProcessGuid, SecretName, TaskGuid};
+pub use ids::{
+    CellId, Domain, GroupName, InstanceGuid, JobId, ProcessGuid, ReservationId, SecretName,
+    TaskGuid,
+};
 pub use record::{Record, RecordKey, shard_of};
 pub use records::{Gathering, Records, Table};
 pub use request::{Effect, Refusal, Reply, Request, RunTask, Verdict};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::actual::{ActualLrp, InstanceKey, LrpKey, NetInfo};
 use super::desired::{DesiredLrp, DesiredUpdate};
 use super::domain::Freshness;
-use super::ids::{CellId, Domain, InstanceGuid, ProcessGuid, TaskGuid};
+use super::ids::{CellId, Domain, InstanceGuid, ProcessGuid, ReservationId, TaskGuid};
 use super::task::{Task, TaskDefinition};
 use crate::job::{Job, JobRequest, SchedulerNews};
 use crate::run::Run;
@@ -197,8 +197,14 @@ pub enum Report {
     },
     /// Sets an instance that is ours to UNCLAIMED: a container that never ran is given up.
     Unclaim { key: LrpKey, instance_guid: InstanceGuid },
-    /// PENDING → RUNNING. Only after it is answered may the task's process be started.
-    StartTask { task_guid: TaskGuid, instance_guid: InstanceGuid },
+    /// PENDING → RUNNING. Only after it is answered may the task's process be started. A cell that did not hear the answer may ask
+    /// again in the name of the same reservation.
+    StartTask {
+        task_guid: TaskGuid,
+        instance_guid: InstanceGuid,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reservation: Option<ReservationId>,
+    },
     CompleteTask {
         task_guid: TaskGuid,
         instance_guid: InstanceGuid,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::action::{Action, Run, Variable};
-use super::ids::{CellId, Domain, InstanceGuid, TaskGuid};
+use super::ids::{CellId, Domain, InstanceGuid, ReservationId, TaskGuid};
 use crate::seams::Timestamp;
 
 /// What somebody wants to be done once.
@@ -126,6 +126,9 @@ pub struct Task {
     pub state: TaskState,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell_id: Option<CellId>,
+    /// What room its cell had for it when it was let start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<ReservationId>,
     #[serde(default)]
     pub failed: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -188,6 +191,7 @@ impl Task {
             instance_guid,
             state: TaskState::Pending,
             cell_id: None,
+            reservation: None,
             failed: false,
             failure_reason: String::new(),
             result: String::new(),

@@ -86,6 +86,23 @@ pub fn classify(record: Option<&Task>, us: &InstanceKey) -> Record {
     }
 }
 
+/// A reservation of which the board was asked to let the task start, and its answer was not heard. By the table alone a task that it
+/// did let start would wait until the reservation expires, and fail; but it has not been run, and the board knows whose it is.
+pub const fn unheard(record: Record) -> Rule {
+    match record {
+        Record::RunningHere => {
+            rule(&[StartTask, RunContainer], Conceivable, "the answer to its start was not heard")
+        }
+        Record::Missing
+        | Record::Pending
+        | Record::RunningElsewhere
+        | Record::CompletedHere
+        | Record::CompletedElsewhere
+        | Record::ResolvingHere
+        | Record::ResolvingElsewhere => harmonize(Container::Reserved, record),
+    }
+}
+
 /// Decides how a cell brings one container and its task back in line.
 #[expect(clippy::match_same_arms, reason = "one row a state")]
 #[rustfmt::skip]

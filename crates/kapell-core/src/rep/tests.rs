@@ -294,6 +294,18 @@ fn an_evacuating_cell_sees_placement_errors_and_twins() {
 }
 
 #[test]
+fn a_start_whose_answer_was_not_heard_is_asked_for_again_only_where_it_may_have_been_given() {
+    for record in task::Record::ALL {
+        let rule = task::unheard(record);
+        if record == task::Record::RunningHere {
+            assert_eq!(rule.actions, [Action::StartTask, Action::RunContainer]);
+        } else {
+            assert_eq!(rule, task::harmonize(task::Container::Reserved, record));
+        }
+    }
+}
+
+#[test]
 fn a_task_of_another_instance_guid_is_another_task() {
     use task::Record;
     let task: Task = serde_json::from_str(

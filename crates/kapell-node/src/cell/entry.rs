@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use kapell_core::board::ReservationId;
 use kapell_core::board::reasons;
 use kapell_core::board::request::Report;
 use kapell_core::rep::Action;
@@ -30,6 +31,10 @@ pub(super) struct Entry {
     pub(super) busy: Option<Busy>,
     /// Somebody wants it to end.
     pub(super) stop_asked: bool,
+    /// In whose name the board is asked to let a task start.
+    pub(super) reservation: Option<ReservationId>,
+    /// The board was asked that, and nobody knows what it answered.
+    pub(super) start_unheard: bool,
     /// Its task was cancelled.
     pub(super) cancelled: bool,
     /// It has no time to stop.
@@ -67,6 +72,8 @@ impl Entry {
             steps: VecDeque::new(),
             busy: None,
             stop_asked: false,
+            reservation: None,
+            start_unheard: false,
             cancelled: false,
             at_once: false,
             doomed: false,
@@ -136,7 +143,10 @@ impl Entry {
         let Key::Task(task_guid) = self.tag.key.clone() else { return None };
         let instance_guid = self.tag.instance_guid.clone();
         match step {
-            Action::StartTask => Some(Report::StartTask { task_guid, instance_guid }),
+            Action::StartTask => {
+                let reservation = self.reservation.clone();
+                Some(Report::StartTask { task_guid, instance_guid, reservation })
+            }
             Action::CompleteTask => {
                 let result = self.life.result().cloned();
                 let result =

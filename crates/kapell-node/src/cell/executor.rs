@@ -3,7 +3,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kapell_api::v1::{LrpWork, TaskWork};
-use kapell_core::board::{CellId, Held, InstanceGuid, LrpKey, PortMapping, Resources, TaskGuid};
+use kapell_core::board::{
+    CellId, Held, InstanceGuid, LrpKey, PortMapping, ReservationId, Resources, TaskGuid,
+};
 use kapell_core::planted::Flaw;
 use kapell_core::rep::container::{Life, RunResult, State};
 use kapell_core::seams::{Clock, Ids, Moment};
@@ -114,6 +116,9 @@ impl Executor {
         let known = Known::reserved(&tag.key);
         let mut entry = Entry::new(Arc::new(tag), Life::reserved(self.clock.now()));
         entry.known = Some(known);
+        if matches!(entry.tag.key, Key::Task(_)) {
+            entry.reservation = Some(ReservationId::drawn(self.ids.draw(), self.ids.draw()));
+        }
         let expiry = self.clock.now().after(self.settings.reservation);
         self.reservations.push_back((expiry, guid.clone()));
         self.insert(entry);

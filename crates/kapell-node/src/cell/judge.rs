@@ -152,6 +152,9 @@ pub(super) fn judge(entry: &Entry, known: Known, evacuating: bool) -> Judgement 
         Known::Task(record) if entry.is_called_off() => {
             task::harmonize(task::Container::Completed, called_off(record))
         }
+        Known::Task(record) if entry.start_unheard && entry.life.state() == State::Reserved => {
+            task::unheard(record)
+        }
         Known::Task(record) => task::harmonize(task_container(entry), record),
     };
     Judgement { steps: steps(&rule), surprise: rule.surprise, why: rule.why }

@@ -272,7 +272,10 @@ impl Rep {
         let Some(entry) = self.executor.get_mut(guid) else { return };
         entry.busy = None;
         entry.revision += 1;
-        let hasty = hasty && matches!(report, Report::StartTask { .. });
+        let starts = matches!(report, Report::StartTask { .. });
+        let hasty = hasty && starts;
+        entry.start_unheard =
+            starts && !matches!(answer, Some(ReportAnswer::Done(_) | ReportAnswer::Refused(_)));
         let answer = answer.or(hasty.then_some(ReportAnswer::Done(None)));
         match answer {
             Some(ReportAnswer::Done(record)) => {

@@ -101,7 +101,9 @@ impl Step<'_, '_> {
     fn report(&mut self, cell_id: &CellId, report: &Report) -> Result<Reply, Refusal> {
         let us = report.instance(cell_id);
         let key = match report {
-            Report::StartTask { task_guid, .. } => return self.start_task(task_guid, &us),
+            Report::StartTask { task_guid, reservation, .. } => {
+                return self.start_task(task_guid, &us, reservation.as_ref());
+            }
             Report::CompleteTask {
                 task_guid, failed, failure_reason, result, exit_code, ..
             } => {

@@ -3,7 +3,7 @@
 use super::Step;
 use super::desired::differing;
 use crate::board::actual::InstanceKey;
-use crate::board::ids::{CellId, InstanceGuid, TaskGuid};
+use crate::board::ids::{CellId, InstanceGuid, ReservationId, TaskGuid};
 use crate::board::record::{Record, RecordKey};
 use crate::board::request::{Effect, Refusal, Reply};
 use crate::board::settings::Settings;
@@ -103,21 +103,26 @@ impl Step<'_, '_> {
         Ok(Reply::Task { task: Box::new(task), created: true })
     }
 
-    /// The answer is the permission to start the process, so it is given once: a cell that did
-    /// not hear it fails the task.
+    /// The answer is the permission to start the process, so it is given to one reservation, and to that as often as it asks: a
+    /// cell makes no two of the same name, and starts one at most once.
     pub(super) fn start_task(
         &mut self,
         guid: &TaskGuid,
         us: &InstanceKey,
+        reservation: Option<&ReservationId>,
     ) -> Result<Reply, Refusal> {
         let mut task = self.task_of(guid, us)?;
+        let ours = task.cell_id.as_ref() == Some(&us.cell_id);
+        let same = reservation.is_some() && task.reservation.as_ref() == reservation;
         match task.state {
             TaskState::Pending => {}
+            TaskState::Running if ours && same => return Ok(shown(task)),
             TaskState::Running | TaskState::Completed | TaskState::Resolving => {
                 return Err(refused("be started", &task));
             }
         }
         task.cell_id = Some(us.cell_id.clone());
+        task.reservation = reservation.cloned();
         task.placement_error = None;
         Ok(shown(self.step_task(task, TaskState::Running)))
     }
@@ -207,7 +212,8 @@ impl Step<'_, '_> {
         };
         let Some(task) = self.draft.task(guid).filter(lost) else { return };
         if self.settings.planted.has(Flaw::LostTaskStartsAgain) {
-            let again = Task { cell_id: None, state: TaskState::Pending, ..task };
+            let again =
+                Task { cell_id: None, reservation: None, state: TaskState::Pending, ..task };
             self.step_task(again, TaskState::Pending);
             self.effects.push(Effect::StartTask { task_guid: guid.clone() });
             return;

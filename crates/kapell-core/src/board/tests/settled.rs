@@ -82,7 +82,7 @@ fn answer(effect: Effect) -> Request {
             report(Report::Claim { key, instance_guid: "new".into(), incarnation: None })
         }
         Effect::StartTask { task_guid } => {
-            report(Report::StartTask { task_guid, instance_guid: "i".into() })
+            report(Report::StartTask { task_guid, instance_guid: "i".into(), reservation: None })
         }
         Effect::Stop { key, instance } => Request::Report {
             cell_id: instance.cell_id,

@@ -7,7 +7,33 @@ fn create(definition: TaskDefinition) -> Request {
 }
 
 fn begin(guid: &str) -> Report {
-    Report::StartTask { task_guid: "t".into(), instance_guid: guid.into() }
+    Report::StartTask { task_guid: "t".into(), instance_guid: guid.into(), reservation: None }
+}
+
+fn begin_by(reservation: &str) -> Report {
+    let reservation = Some(reservation.into());
+    Report::StartTask { task_guid: "t".into(), instance_guid: "i".into(), reservation }
+}
+
+#[test]
+fn leave_to_start_is_given_again_to_the_reservation_that_has_it() {
+    let mut world = with(TaskState::Pending, None);
+    world.report("a", begin_by("r")).unwrap();
+    let stands = world.task().unwrap().clone();
+    world.report("a", begin_by("r")).unwrap();
+    assert_eq!(world.task(), Some(&stands), "nothing is written for that");
+    refused(world.report("a", begin_by("another")));
+    refused(world.report("b", begin_by("r")));
+    refused(world.report("a", begin("i")));
+    world.report("a", complete()).unwrap();
+    refused(world.report("a", begin_by("r")));
+}
+
+/// A record that knows of no reservation is given to nobody.
+#[test]
+fn leave_to_start_that_names_no_reservation_is_given_once() {
+    refused(with(TaskState::Running, Some("a")).report("a", begin("i")));
+    refused(with(TaskState::Running, Some("a")).report("a", begin_by("r")));
 }
 
 fn complete() -> Report {

@@ -49,7 +49,8 @@ fn the_scheduler_is_told_of_their_start_and_end_and_they_stay_until_it_deletes_t
     create(&mut world);
     create(&mut world);
     assert_eq!((world.written, world.told()), (0, vec![]));
-    report(&mut world, Report::StartTask { task_guid: guid(), instance_guid: "i".into() });
+    let (task_guid, instance_guid) = (guid(), "i".into());
+    report(&mut world, Report::StartTask { task_guid, instance_guid, reservation: None });
     assert_eq!(world.told(), [SchedulerNews::Task { guid: guid() }]);
     let early = world.ask_board(&Request::RunTask(RunTask::Delete { task_guid: guid() }));
     assert!(matches!(early, Err(Refusal::State { .. })));

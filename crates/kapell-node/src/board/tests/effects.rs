@@ -68,7 +68,8 @@ async fn a_running_task_that_is_cancelled_is_cancelled_on_its_cell() {
     let show = theatre.open().await;
     show.board.present(presence("c")).unwrap();
     show.board.ask(create(definition("t"))).await.unwrap();
-    let start = Report::StartTask { task_guid: "t".into(), instance_guid: "t-instance".into() };
+    let (task_guid, instance_guid) = ("t".into(), "t-instance".into());
+    let start = Report::StartTask { task_guid, instance_guid, reservation: None };
     show.report("c", start).await;
     show.board.ask(Request::CancelTask { task_guid: "t".into() }).await.unwrap();
     eventually("the cell knows", secs(1), async || {

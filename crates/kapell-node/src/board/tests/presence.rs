@@ -30,7 +30,8 @@ async fn a_lost_cell_is_converged_at_once() {
     let theatre = Theatre::new();
     let show = with_instance(&theatre).await;
     show.board.ask(create(definition("t"))).await.unwrap();
-    let start = Report::StartTask { task_guid: "t".into(), instance_guid: "t-instance".into() };
+    let (task_guid, instance_guid) = ("t".into(), "t-instance".into());
+    let start = Report::StartTask { task_guid, instance_guid, reservation: None };
     show.report("c", start).await;
     assert_eq!(states(&show), [("c".to_owned(), "present".to_owned(), 1, 1)]);
     show.board.present(presence("c")).unwrap();

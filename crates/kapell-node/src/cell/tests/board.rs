@@ -8,8 +8,8 @@ use kapell_api::v1::{CellRecords, RecordsWanted, ReportAnswer, SecretGiven, Welc
 use kapell_core::board::request::{Refusal, Report};
 use kapell_core::board::secrets::Holder;
 use kapell_core::board::{
-    ActualLrp, ActualState, CellId, CellPresence, InstanceGuid, InstanceKey, LrpKey, Task,
-    TaskGuid, TaskState,
+    ActualLrp, ActualState, CellId, CellPresence, InstanceGuid, InstanceKey, LrpKey, ReservationId,
+    Task, TaskGuid, TaskState,
 };
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Epoch;
@@ -166,7 +166,9 @@ impl Records {
                 self.unclaim(key, &us)
             }
             Report::Unclaim { key, .. } => self.unclaim(key, &us),
-            Report::StartTask { task_guid, .. } => self.start_task(task_guid, &us),
+            Report::StartTask { task_guid, reservation, .. } => {
+                self.start_task(task_guid, &us, reservation.as_ref())
+            }
             Report::CompleteTask { task_guid, .. } => self.complete_task(task_guid, &us, report),
         }
     }
@@ -212,17 +214,25 @@ impl Records {
         ReportAnswer::Done(None)
     }
 
-    fn start_task(&mut self, guid: &TaskGuid, us: &InstanceKey) -> ReportAnswer {
+    fn start_task(
+        &mut self,
+        guid: &TaskGuid,
+        us: &InstanceKey,
+        reservation: Option<&ReservationId>,
+    ) -> ReportAnswer {
         let found = self.tasks.get_mut(guid).filter(|task| task.instance_guid == us.instance_guid);
         match found {
             Some(task) if task.state == TaskState::Pending => {
                 task.state = TaskState::Running;
                 task.cell_id = Some(us.cell_id.clone());
+                task.reservation = reservation.cloned();
                 ReportAnswer::Done(None)
             }
             Some(task)
                 if task.state == TaskState::Running
-                    && task.cell_id.as_ref() == Some(&us.cell_id) =>
+                    && task.cell_id.as_ref() == Some(&us.cell_id)
+                    && reservation.is_some()
+                    && task.reservation.as_ref() == reservation =>
             {
                 ReportAnswer::Done(None)
             }

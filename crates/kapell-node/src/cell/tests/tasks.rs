@@ -135,8 +135,7 @@ async fn meets(fate: Fate, kind: &'static str, times: u32, restarts: bool) {
     assert!(ran <= 1, "{what}: ran {ran} times");
     if !restarts {
         assert_eq!(state(&stage), Some(TaskState::Completed), "{what}: {:?}", stage.board);
-        let lost_start = fate == Fate::AnswerLost && kind == "start-task";
-        assert_eq!(ran, usize::from(!lost_start), "{what}");
+        assert_eq!(ran, 1, "{what}");
     }
 }
 
@@ -154,15 +153,37 @@ async fn a_task_runs_at_most_once_whatever_gets_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_without_an_answer_is_not_run_and_fails_when_its_reservation_expires() {
+async fn a_start_whose_answer_is_lost_is_asked_for_again_and_runs() {
     let stage = Stage::new().await;
-    stage.board.set_fate(|report| {
-        if name(report) == "start-task" { Fate::AnswerLost } else { Fate::Arrives }
+    let mut lost = false;
+    stage.board.set_fate(move |report| {
+        let first = name(report) == "start-task" && !std::mem::replace(&mut lost, true);
+        if first { Fate::AnswerLost } else { Fate::Arrives }
     });
     stage.place_task(&job());
+    let runs = |stage: &Stage| !stage.containers.running().is_empty();
+    stage.within(stage.settings.reservation / 4, "it runs", runs).await;
+    assert_eq!(stage.board.told(), ["start-task", "start-task"]);
+}
+
+/// Another reservation of the same name may have run it.
+#[tokio::test(start_paused = true)]
+async fn a_start_that_was_let_to_another_reservation_is_not_run_and_fails_when_this_one_expires() {
+    let stage = Stage::new().await;
+    stage.board.set_fate(|_| Fate::Lost);
+    stage.place_task(&job());
+    stage.until("it was asked for", |stage| !stage.board.told().is_empty()).await;
+    {
+        let mut records = stage.board.records();
+        let task = records.tasks.get_mut(&job()).unwrap();
+        task.state = TaskState::Running;
+        task.cell_id = Some("cell".into());
+        task.reservation = Some("another".into());
+    }
+    stage.board.set_fate(|_| Fate::Arrives);
     let completed = |stage: &Stage| state(stage) == Some(TaskState::Completed);
     stage.within(Duration::from_secs(62), "it has failed", completed).await;
-    assert_eq!(stage.board.told(), ["start-task", "complete-task"]);
+    assert_eq!(stage.board.told(), ["start-task", "start-task", "complete-task"]);
     assert!(stage.containers.ran().is_empty());
     assert!(stage.board.task(&job()).unwrap().failed);
 }

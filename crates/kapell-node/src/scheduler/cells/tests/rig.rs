@@ -160,7 +160,8 @@ impl Rig for Stage {
         }
         let task = self.task(attempt).unwrap();
         let (task_guid, instance_guid) = (task.guid().clone(), task.instance_guid);
-        let report = Report::StartTask { task_guid: task_guid.clone(), instance_guid };
+        let (of, reservation) = (task_guid.clone(), None);
+        let report = Report::StartTask { task_guid: of, instance_guid, reservation };
         self.show.report(CELL, report).await;
         *self.started.lock().unwrap().entry(attempt.clone()).or_default() += 1;
         self.backend.task_changed(&task_guid);
