@@ -1,7 +1,6 @@
 //! Checks that every driver makes before it sends anything.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::error::Error;
 use crate::model::{ENTRY_BYTES, KEY_BYTES, Key, Limits, Op};
@@ -17,7 +16,13 @@ pub(crate) fn entry(key: &Key, value: &[u8]) -> Result<(), Error> {
 }
 
 /// Whole milliseconds, never rounded down to nothing.
-pub(crate) fn millis(ttl: Duration) -> i64 {
+#[cfg(any(
+    feature = "cassandra",
+    feature = "dynamodb",
+    feature = "kubernetes",
+    feature = "postgres"
+))]
+pub(crate) fn millis(ttl: std::time::Duration) -> i64 {
     i64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
 }
 

@@ -8,6 +8,7 @@ mod check;
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
 mod error;
+#[cfg(feature = "etcd")]
 pub mod etcd;
 pub mod file;
 pub mod frames;
@@ -20,6 +21,7 @@ pub mod mem;
 pub mod model;
 mod open;
 mod pair;
+#[cfg(feature = "postgres")]
 pub mod postgres;
 mod store;
 mod syncer;

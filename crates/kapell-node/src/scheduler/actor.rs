@@ -71,6 +71,8 @@ pub(super) struct Actor {
     pub(super) lanes: Lanes,
     pub(super) stats: Collector,
     pub(super) todo: VecDeque<(Key, Happened)>,
+    /// Those that have their place and nothing to ask, and since when: they begin as soon as that can be stored.
+    pub(super) begun: VecDeque<(Timestamp, Key)>,
     /// Whose states changed since all have settled last.
     pub(super) changed: Vec<Key>,
     pub(super) searches: JoinSet<Found>,
@@ -155,6 +157,7 @@ impl Actor {
             places: Places::default(),
             stats: Collector::default(),
             todo: VecDeque::new(),
+            begun: VecDeque::new(),
             changed: Vec::new(),
             leftovers: BTreeSet::new(),
             searches: JoinSet::new(),
@@ -261,6 +264,7 @@ impl Actor {
         }
         self.settle();
         self.ring(wall);
+        self.begin_decided();
         if !self.syncer.is_full() {
             self.generator.turn(&self.board, wall);
         }

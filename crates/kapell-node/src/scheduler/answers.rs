@@ -98,7 +98,7 @@ impl Actor {
         let now = Now {
             active,
             jobs: self.generator.len(),
-            unstored: self.syncer.waiting(),
+            unstored: self.syncer.waiting() + self.begun.len(),
             timers: self.timers.len(),
         };
         self.shown.send_replace(Arc::new(self.stats.snapshot(&now)));

@@ -351,25 +351,45 @@ impl Actor {
         hint::black_box(entries().map(beside).sum::<usize>());
     }
 
-    /// Has a run begin whose time has come, if there is nothing to ask and nobody in its way.
+    /// Decides that a run begins whose time has come, if there is nothing to ask and nobody in its way.
     fn begins_at_once(&mut self, key: Key) -> bool {
         let now = self.wall();
         let Some(entry) = self.slab.get(key) else { return false };
         let run_id = entry.it.run_id();
-        let begins = entry.it.is_plainly_due(now)
-            && self.rests(run_id).is_none()
-            && self.places.takes_at_once(run_id);
-        if !begins {
-            return false;
+        let begins = self.is_plainly_due(entry, now) && self.places.takes_at_once(run_id);
+        if begins {
+            self.begun.push_back((now, key));
         }
-        let Some(entry) = self.slab.get_mut(key) else { return false };
-        self.stats.began(now.since(entry.it.due_at()));
-        let intent = entry.it.begin_at_once(now);
+        begins
+    }
+
+    fn is_plainly_due(&self, entry: &Entry, at: Timestamp) -> bool {
+        entry.it.is_plainly_due(at) && self.rests(entry.it.run_id()).is_none()
+    }
+
+    /// Has those begin of which that is decided, as many as can be stored now. An intent costs much more than to know that
+    /// there is to be one, and very many are due at once.
+    pub(super) fn begin_decided(&mut self) {
+        while self.syncer.has_room() {
+            let Some((at, key)) = self.begun.pop_front() else { return let_go(&mut self.begun) };
+            let Some(entry) = self.slab.get(key) else { continue };
+            if self.is_plainly_due(entry, at) {
+                self.intend(key, at);
+            } else if entry.it.state() == RunState::PreRun {
+                // Its job has changed since. It keeps its place until it has asked again.
+                self.tell(key, Happened::Rang(Timer::Due));
+            }
+        }
+    }
+
+    fn intend(&mut self, key: Key, at: Timestamp) {
+        let Some(entry) = self.slab.get_mut(key) else { return };
+        self.stats.began(at.since(entry.it.due_at()));
+        let intent = entry.it.begin_at_once(at);
         if tracing::enabled!(tracing::Level::ERROR) {
             log(&entry.it, intent.timeline.iter());
         }
         self.store(key, intent);
-        true
     }
 
     /// The clock was set: what waits for a length of time goes on waiting for it, what waits for a time of day does not.

@@ -184,6 +184,11 @@ impl Syncer {
         self.lines.count >= FULL
     }
 
+    /// Whether one more that is urgent would be sent with the next flush.
+    pub(super) fn has_room(&self) -> bool {
+        self.flying + self.urgent.len() < MOST_FLYING
+    }
+
     /// How many runs have updates that are not stored.
     pub(super) fn waiting(&self) -> usize {
         self.lines.count
@@ -193,9 +198,10 @@ impl Syncer {
         self.flying == 0
     }
 
-    /// When what waits is sent at the latest.
+    /// When what waits is sent at the latest; with too much on its way, once some of that is answered.
     pub(super) fn due(&self) -> Option<Moment> {
-        self.queue.front().map(|(since, _)| since.after(FLUSH_AFTER))
+        let next = self.queue.front().filter(|_| self.flying < MOST_FLYING);
+        next.map(|(since, _)| since.after(FLUSH_AFTER))
     }
 
     /// Sends what waits: at once what is urgent, and the rest if nothing is on its way, there is enough of it or it has

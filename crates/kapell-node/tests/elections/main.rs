@@ -4,6 +4,7 @@
 mod cassandra;
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
+#[cfg(feature = "etcd")]
 mod etcd;
 mod file;
 mod killer;
@@ -12,6 +13,7 @@ mod kubernetes;
 mod life;
 mod mem;
 mod players;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod races;
 mod seeds;

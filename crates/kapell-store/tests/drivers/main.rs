@@ -8,8 +8,10 @@ mod cassandra;
 mod children;
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
+#[cfg(feature = "etcd")]
 mod etcd;
 mod file;
 mod group;
 mod mem;
+#[cfg(feature = "postgres")]
 mod postgres;

@@ -60,9 +60,6 @@ const LAST_WORD: Duration = Duration::from_millis(100);
 /// Set for a program image that follows one which has lost its seat.
 const STARTED_OVER: &str = "KAPELL_STARTED_OVER";
 
-/// What etcd grants at least, with its usual election timeout; a slower one is asked.
-const ETCD_SHORTEST: Duration = Duration::from_secs(2);
-
 /// Done once a host leads.
 pub(crate) type Led = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -394,9 +391,9 @@ fn with_scheme(advertise: String, secure: bool) -> String {
 
 /// Refuses what cannot work, before anything is done.
 fn check(args: &cli::Host, location: &Location) -> anyhow::Result<()> {
-    if matches!(location, Location::Etcd(_)) && args.lease < ETCD_SHORTEST {
+    if let Some(shortest) = location.shortest_ttl().filter(|shortest| args.lease < *shortest) {
         bail!(
-            "a lease of {:?} is shorter than etcd can honour: use --lease {ETCD_SHORTEST:?} or longer",
+            "a lease of {:?} is shorter than etcd can honour: use --lease {shortest:?} or longer",
             args.lease
         );
     }

@@ -1,10 +1,14 @@
 use futures_util::future::join_all;
-use kapell_core::run::{Noted, Run, RunState};
+use kapell_core::board::shard_of;
+use kapell_core::job::JobRequest;
+use kapell_core::run::{Noted, Run, RunState, StopKind};
 use kapell_core::seams::Timestamp;
+use kapell_store::model::SHARDS;
 
 use super::fakes::Manner;
 use super::stage::{Lead, Stage, job, secs};
 use crate::board::tests::theatre::pass;
+use crate::testing::{Call, Fault};
 
 const JOBS: usize = 10_000;
 
@@ -74,4 +78,47 @@ async fn a_timer_that_is_called_off_leaves_the_queue() {
     let stats = lead.scheduler.stats();
     let timers = stats.figures().iter().find(|figure| figure.name == "kapell_scheduler_timers");
     assert_eq!(timers.unwrap().value.to_bits(), 0.0_f64.to_bits(), "all have started");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_begin_and_waits_to_be_stored_can_still_be_changed_and_called_off() {
+    let stage = Stage::new();
+    stage.fake.state().manner = Manner::Held;
+    let lead = stage.open().await;
+    lead.apply(job("many", r#", "overlap": "allow""#)).await;
+    let shard = |name: &str| shard_of(name, SHARDS);
+    let elsewhere = |name: &String| shard(name) != shard("many");
+    let names = (0..).map(|number| format!("late-{number}")).filter(elsewhere).take(3);
+    let names: Vec<String> = names.collect();
+    for name in &names {
+        lead.apply(job(name, "")).await;
+    }
+    let due = stage.wall().after(secs(60));
+    // More than are stored at once.
+    for drawn in (0..5_000).step_by(500) {
+        join_all((drawn..drawn + 500).map(|drawn| lead.trigger("many", drawn, due))).await;
+    }
+    let mut late = Vec::new();
+    for name in &names {
+        late.push(lead.trigger(name, 0, due.next()).await);
+    }
+    pass(due.before(secs(1)).since(stage.wall())).await;
+    stage.theatre.store.next(Call::Commit, 1, Fault::Delay(secs(10)));
+    pass(secs(5)).await;
+    assert!(late.iter().all(|run_id| lead.run(run_id).state == RunState::PreRun));
+    let [plain, changed, cancelled] = &late[..] else { unreachable!() };
+    lead.apply(job(&names[1], r#", "tags": ["new"]"#)).await;
+    let (kind, why) = (StopKind::Graceful, "not needed".to_owned());
+    lead.ask(JobRequest::Cancel { run_id: cancelled.clone(), kind, why }).await;
+    pass(secs(10)).await;
+    assert_eq!(lead.run(cancelled).state, RunState::Cancelled);
+    assert_eq!((lead.run(changed).state, lead.run(changed).revision), (RunState::Running, 2));
+    assert_eq!(lead.run(plain).state, RunState::Running);
+    assert_eq!(decided(&lead.run(plain)), due.next(), "it was decided when it was due");
+    let launched = |run_id: &_| {
+        let launches = &stage.fake.state().launches;
+        launches.iter().filter(|(attempt, _)| attempt.run_id == *run_id).count()
+    };
+    assert_eq!(late.iter().map(launched).collect::<Vec<_>>(), [1, 1, 0]);
+    assert_eq!(stage.fake.state().launches.len(), 5_002);
 }
