@@ -175,8 +175,7 @@ impl Run<'_> {
         self.cargo("clippy", &words(clippy));
         self.check("tidy", || verdict(tidy::run(workspace)));
         if extent == Extent::Full {
-            let small = "clippy --locked -p kapell --no-default-features -- -D warnings";
-            self.cargo("small build", &words(small));
+            self.cargo("small build", &words("check --locked -p kapell --no-default-features"));
         }
     }
 
