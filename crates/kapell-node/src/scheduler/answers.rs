@@ -32,7 +32,7 @@ impl Actor {
                 let plan = self.plan(revision, definition);
                 let entry = self.slab.key(&run_id).and_then(|key| self.slab.get_mut(key));
                 // Whoever asked may be gone.
-                let _ = answer.send(entry.is_some_and(|entry| entry.it.update(plan)));
+                let _ = answer.send(entry.is_some_and(|entry| entry.update(plan)));
             }
             Message::State { run_id, answer } => {
                 let key = self.slab.key(&run_id);

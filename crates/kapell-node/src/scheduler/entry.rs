@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kapell_core::run::{Orchestrator, Run, StopKind, Timer};
+use kapell_core::run::{Orchestrator, Plan, Run, StopKind, Timer};
 use kapell_core::seams::{Moment, Timestamp};
 use tokio::task::AbortHandle;
 
@@ -19,6 +19,8 @@ pub(super) struct Entry {
     pub(super) ticket: u32,
     /// Calls to clusters for the attempts before this one.
     pub(super) calls: u32,
+    /// Its time has come and it has its place: it goes by what it knows of its job now.
+    pub(super) decided: bool,
     /// Its launch is under way, and is waited for before anything is stopped.
     pub(super) launching: bool,
     /// Its backend may have something of it.
@@ -61,6 +63,7 @@ impl Entry {
             working: None,
             ticket: 0,
             calls: 0,
+            decided: false,
             launching: false,
             launched: false,
             asks: Asks::AsOverlapSays,
@@ -68,6 +71,11 @@ impl Entry {
             shown: false,
             intent: None,
         }
+    }
+
+    /// Another revision of its job: it counts only while the run waits for its time.
+    pub(super) fn update(&mut self, plan: Plan) -> bool {
+        !self.decided && self.it.update(plan)
     }
 
     /// No answer to what is under way counts any more. A launch is let go on: whether it came to something is only

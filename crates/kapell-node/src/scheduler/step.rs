@@ -63,7 +63,7 @@ impl Actor {
     fn step(&mut self, key: Key, happened: Happened) {
         let now = self.wall();
         let Some(entry) = self.slab.get_mut(key) else { return };
-        if happened == Happened::Rang(Timer::Due) {
+        if happened == Happened::Rang(Timer::Due) && !entry.decided {
             self.stats.began(now.since(entry.it.due_at()));
         }
         let is_logged = tracing::enabled!(tracing::Level::ERROR);
@@ -357,7 +357,9 @@ impl Actor {
         let Some(entry) = self.slab.get(key) else { return false };
         let run_id = entry.it.run_id();
         let begins = self.is_plainly_due(entry, now) && self.places.takes_at_once(run_id);
-        if begins {
+        if begins && let Some(entry) = self.slab.get_mut(key) {
+            self.stats.began(now.since(entry.it.due_at()));
+            entry.decided = true;
             self.begun.push_back((now, key));
         }
         begins
@@ -370,13 +372,13 @@ impl Actor {
     /// Has those begin of which that is decided, as many as can be stored now. An intent costs much more than to know that
     /// there is to be one, and very many are due at once.
     pub(super) fn begin_decided(&mut self) {
-        while self.syncer.has_room() {
+        while self.syncer.has_room() && !self.syncer.is_full() {
             let Some((at, key)) = self.begun.pop_front() else { return let_go(&mut self.begun) };
             let Some(entry) = self.slab.get(key) else { continue };
             if self.is_plainly_due(entry, at) {
                 self.intend(key, at);
             } else if entry.it.state() == RunState::PreRun {
-                // Its job has changed since. It keeps its place until it has asked again.
+                // Its job was put to rest since.
                 self.tell(key, Happened::Rang(Timer::Due));
             }
         }
@@ -384,7 +386,6 @@ impl Actor {
 
     fn intend(&mut self, key: Key, at: Timestamp) {
         let Some(entry) = self.slab.get_mut(key) else { return };
-        self.stats.began(at.since(entry.it.due_at()));
         let intent = entry.it.begin_at_once(at);
         if tracing::enabled!(tracing::Level::ERROR) {
             log(&entry.it, intent.timeline.iter());
@@ -446,7 +447,7 @@ impl Actor {
             let Some((revision, definition)) = &current else { return };
             let plan = self.plan(*revision, Arc::clone(definition));
             if let Some(entry) = self.slab.key(&run_id).and_then(|key| self.slab.get_mut(key)) {
-                entry.it.update(plan);
+                entry.update(plan);
             }
         }
     }

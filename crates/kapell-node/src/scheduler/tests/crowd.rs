@@ -81,7 +81,7 @@ async fn a_timer_that_is_called_off_leaves_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_to_begin_and_waits_to_be_stored_can_still_be_changed_and_called_off() {
+async fn what_is_to_begin_and_waits_to_be_stored_goes_by_what_was_decided_and_can_be_called_off() {
     let stage = Stage::new();
     stage.fake.state().manner = Manner::Held;
     let lead = stage.open().await;
@@ -107,12 +107,14 @@ async fn what_is_to_begin_and_waits_to_be_stored_can_still_be_changed_and_called
     pass(secs(5)).await;
     assert!(late.iter().all(|run_id| lead.run(run_id).state == RunState::PreRun));
     let [plain, changed, cancelled] = &late[..] else { unreachable!() };
-    lead.apply(job(&names[1], r#", "tags": ["new"]"#)).await;
+    // Its time has come: it goes by what its job was then.
+    let later = r#", "starting_deadline": "1s", "group": {"name": "slow", "limit": 1}"#;
+    lead.apply(job(&names[1], later)).await;
     let (kind, why) = (StopKind::Graceful, "not needed".to_owned());
     lead.ask(JobRequest::Cancel { run_id: cancelled.clone(), kind, why }).await;
     pass(secs(10)).await;
     assert_eq!(lead.run(cancelled).state, RunState::Cancelled);
-    assert_eq!((lead.run(changed).state, lead.run(changed).revision), (RunState::Running, 2));
+    assert_eq!((lead.run(changed).state, lead.run(changed).revision), (RunState::Running, 1));
     assert_eq!(lead.run(plain).state, RunState::Running);
     assert_eq!(decided(&lead.run(plain)), due.next(), "it was decided when it was due");
     let launched = |run_id: &_| {
