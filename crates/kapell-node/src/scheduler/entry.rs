@@ -10,6 +10,7 @@ use crate::constraint::Pulse;
 
 /// One run under way. While it waits for its time this is all that it costs, so it is kept small.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Entry {
     pub(super) it: Orchestrator,
     /// Its one timer, which is in the queue.
