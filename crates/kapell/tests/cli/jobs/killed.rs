@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::work::{FAILPOINT, Ledger, NOWHERE, POINTS, Where};
+use super::work::{BRIEF, FAILPOINT, Ledger, NOWHERE, POINTS, Where};
 use crate::bench::{Bench, LIMIT, try_eventually};
 use crate::platform::site::Site;
 use crate::running::Running;
@@ -11,6 +11,8 @@ use crate::running::Running;
 const OF_A_MESSAGE: [&str; 3] = ["post", "post-stored", "posted"];
 /// What a host comes to that takes over a run under way.
 const OF_AN_ADOPTION: [&str; 2] = ["find", "found"];
+/// The first attempt fails, and nothing of it is over before a host has died that was to die with work under way.
+const LASTING: &str = "sleep 1; exit $((KAPELL_ATTEMPT < 1))";
 
 /// A host that ends at a point of a run, and the same host once more.
 struct Play {
@@ -20,10 +22,10 @@ struct Play {
 }
 
 impl Play {
-    fn new(place: Where, point: &str) -> Self {
+    fn new(place: Where, point: &str, work: &str) -> Self {
         let site = Site::with(Bench::new().set(FAILPOINT, point), &[]);
         let ledger = Ledger::new(&site.traces());
-        let mut job = ledger.job(place);
+        let mut job = ledger.job_of(place, work);
         if let Some(actions) = job["constraints"][0]["time_window"]["onMet"].as_array_mut() {
             // Nobody listens there: it is given up at once.
             let place = json!({"url": "http://127.0.0.1:9/", "max_attempts": 1});
@@ -106,11 +108,11 @@ fn at_every_point(place: Where) {
         let lines = [0, 1, 2, 3].map(|line| {
             scope.spawn(move || {
                 for point in POINTS.iter().chain(&OF_A_MESSAGE).skip(line).step_by(4) {
-                    Play::new(place, point).survives(point);
+                    Play::new(place, point, BRIEF).survives(point);
                 }
                 if let Some(point) = OF_AN_ADOPTION.get(line) {
                     for first in ["launch", "launched", "started-stored"] {
-                        Play::new(place, first).survives_adoption(first, point);
+                        Play::new(place, first, LASTING).survives_adoption(first, point);
                     }
                 }
             })
@@ -139,7 +141,7 @@ fn a_workflow_outlives_a_kill_of_the_host_at_every_point() {
 #[test]
 fn every_moment_is_run_once_over_kills_of_the_host() {
     for point in ["advance:2", "advanced:2"] {
-        let mut play = Play::new(Where::Host, point);
+        let mut play = Play::new(Where::Host, point, BRIEF);
         let mut job = play.ledger.job(Where::Host);
         job["schedule"] = json!(["* * * * * *"]);
         job["catch_up"] = json!({"policy": "all", "window": "1h"});

@@ -13,6 +13,9 @@ pub(super) const FAILPOINT: &str = "KAPELL_FAILPOINT";
 /// The value of a host that nothing happens to.
 pub(super) const NOWHERE: &str = "none";
 
+/// The first attempt fails, the second does not.
+pub(super) const BRIEF: &str = "exit $((KAPELL_ATTEMPT < 1))";
+
 /// Everything that a run waits for, before and after.
 pub(super) const POINTS: [&str; 18] = [
     "check",
@@ -96,7 +99,7 @@ impl Ledger {
     /// A job whose first attempt fails, and whose second does not; a constraint with an action comes before it and
     /// another one after it.
     pub(super) fn job(&self, place: Where) -> Value {
-        self.job_of(place, "exit $((KAPELL_ATTEMPT < 1))")
+        self.job_of(place, BRIEF)
     }
 
     /// The same, with other work.
