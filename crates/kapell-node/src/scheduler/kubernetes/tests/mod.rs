@@ -2,9 +2,9 @@
 
 mod alone_on_kubernetes;
 mod bad;
+mod cancels;
 mod conformance;
 mod ends;
 mod expired;
 mod rig;
 mod scripted;
-mod stops;
