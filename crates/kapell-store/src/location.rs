@@ -90,26 +90,7 @@ impl FromStr for Location {
     }
 }
 
-impl Location {
-    /// Opens the store, on behalf of `holder` where only one process can have it open.
-    pub async fn open(&self, holder: &Holder, how: &How) -> Result<Arc<dyn Store>, Error> {
-        // What the clients of some drivers carry along is large.
-        Ok(match self {
-            Self::Mem => Arc::new(Mem::new(Arc::clone(&how.clock))),
-            Self::File(dir) => Arc::new(FileStore::open(dir, holder, how)?),
-            #[cfg(feature = "etcd")]
-            Self::Etcd(url) => Arc::new(Etcd::open(url, how).await?),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(url) => Arc::new(Postgres::open(url, how).await?),
-            #[cfg(feature = "cassandra")]
-            Self::Cassandra(url) => Arc::new(Box::pin(Cassandra::open(url, how)).await?),
-            #[cfg(feature = "dynamodb")]
-            Self::DynamoDb(url) => Arc::new(Box::pin(DynamoDb::open(url, how)).await?),
-        })
-    }
-}
-
-/// Leases of etcd have whole seconds.
+/// What etcd grants at least, with its usual election timeout; a slower one is asked.
 #[cfg(feature = "etcd")]
 const ETCD_SHORTEST: Duration = Duration::from_secs(2);
 
@@ -127,6 +108,23 @@ impl Location {
             Self::DynamoDb(_) => None,
             Self::Mem | Self::File(_) => None,
         }
+    }
+
+    /// Opens the store, on behalf of `holder` where only one process can have it open.
+    pub async fn open(&self, holder: &Holder, how: &How) -> Result<Arc<dyn Store>, Error> {
+        // What the clients of some drivers carry along is large.
+        Ok(match self {
+            Self::Mem => Arc::new(Mem::new(Arc::clone(&how.clock))),
+            Self::File(dir) => Arc::new(FileStore::open(dir, holder, how)?),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(url) => Arc::new(Etcd::open(url, how).await?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => Arc::new(Postgres::open(url, how).await?),
+            #[cfg(feature = "cassandra")]
+            Self::Cassandra(url) => Arc::new(Box::pin(Cassandra::open(url, how)).await?),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(url) => Arc::new(Box::pin(DynamoDb::open(url, how)).await?),
+        })
     }
 }
 
