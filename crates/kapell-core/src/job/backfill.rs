@@ -87,7 +87,7 @@ pub fn plan(
             run_id: RunId::asked_for(job_id, at, tail),
             scheduled_at: at,
             due_at: now,
-            trigger: Trigger::Backfill { who: who.to_owned() },
+            trigger: Trigger::Backfill { who: who.into() },
             parameters: BTreeMap::new(),
         });
     }

@@ -195,7 +195,7 @@ impl Orchestrator {
         for state in &way[here.map_or(0, |here| here + 1)..] {
             self.step(*state, why.to_owned(), now);
         }
-        self.progress_mut().skipped = true;
+        self.progress_mut().more_mut().skipped = true;
         self.end(RunState::Completed, why, now)
     }
 

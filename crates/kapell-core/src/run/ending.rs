@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use arcstr::ArcStr;
+
 use super::message::{Ask, WorkEnd};
 use super::orchestrator::{After, Orchestrator, Waits};
 use super::progress::Whole;
@@ -74,7 +76,7 @@ impl Orchestrator {
             After::Cancelled { why } => self.end(RunState::Cancelled, &why, now),
             After::Unstarted { why } => self.unlaunched(&why, now),
             After::Overran { why } => {
-                let exit_code = self.progress_mut().exit_code;
+                let exit_code = self.progress_mut().more().exit_code;
                 self.over(WorkEnd { began: None, at: now, exit_code, failure: Some(why) }, now)
             }
         })
@@ -94,7 +96,7 @@ impl Orchestrator {
 
     pub(super) fn end(&mut self, to: RunState, why: &str, now: Timestamp) -> Vec<Ask> {
         self.step(to, why.to_owned(), now);
-        why.clone_into(&mut self.progress_mut().reason);
+        why.clone_into(&mut self.progress_mut().more_mut().reason);
         self.waits = Waits::Disk { leftover: false };
         vec![Ask::Quiet, self.store(UpdateKind::Ended, now)]
     }
@@ -158,22 +160,24 @@ impl Orchestrator {
             Box::new(self.progress_mut().figures(&whole))
         });
         let progress = self.progress_mut();
+        let timeline = std::mem::take(&mut progress.unsaid);
+        let more = progress.more();
         Arc::new(RunUpdate {
             kind,
             attempt,
-            place: String::new(),
-            log_host: String::new(),
+            place: ArcStr::new(),
+            log_host: ArcStr::new(),
             at: now,
             state,
             previous_state,
             revision,
             started_at: progress.started_at,
-            retry_at: progress.retry_at.filter(|_| kind == UpdateKind::Retry),
+            retry_at: more.retry_at.filter(|_| kind == UpdateKind::Retry),
             completed_at: state.is_final().then_some(now),
-            exit_code: progress.exit_code,
-            reason: progress.reason.clone(),
-            skipped: progress.skipped,
-            timeline: std::mem::take(&mut progress.unsaid),
+            exit_code: more.exit_code,
+            reason: more.reason.clone(),
+            skipped: more.skipped,
+            timeline,
             metrics,
         })
     }

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::sync::Arc;
 
+use arcstr::ArcStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -17,7 +17,7 @@ const LONGEST_SECONDS: usize = 12;
 ///
 /// In order, the runs of a job lie together, the oldest moment first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RunId(Arc<str>);
+pub struct RunId(ArcStr);
 
 impl RunId {
     pub fn scheduled(job: &JobId, at: Timestamp) -> Self {

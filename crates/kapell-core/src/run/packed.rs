@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use arcstr::ArcStr;
+
 use super::id::RunId;
 use super::metrics::RunMetrics;
 use super::name::UpdateId;
@@ -132,7 +134,7 @@ pub(crate) fn read(run_id: RunId, bytes: &[u8]) -> Option<Run> {
     let trigger = if has(TRIGGER) { read_trigger(from)? } else { Trigger::Schedule };
     let previous_state = if has(PREVIOUS) { Some(from.state()?) } else { None };
     let attempt = if has(ATTEMPT) { from.small()? } else { 0 };
-    let place = if has(PLACE) { from.text()?.to_owned() } else { String::new() };
+    let place = if has(PLACE) { from.text()?.into() } else { ArcStr::new() };
     if has(LOG_HOSTS) {
         rare.log_hosts = read_texts(from)?;
     }
@@ -202,16 +204,16 @@ fn read_trigger(from: &mut Unpack<'_>) -> Option<Trigger> {
     Some(match from.byte()? {
         0 => Trigger::Schedule,
         1 => Trigger::CatchUp,
-        2 => Trigger::Manual { who: from.text()?.to_owned() },
-        3 => Trigger::Backfill { who: from.text()?.to_owned() },
-        4 => Trigger::Retry { of: RunId::parse(from.text()?)?, who: from.text()?.to_owned() },
+        2 => Trigger::Manual { who: from.text()?.into() },
+        3 => Trigger::Backfill { who: from.text()?.into() },
+        4 => Trigger::Retry { of: RunId::parse(from.text()?)?, who: from.text()?.into() },
         5 => Trigger::Action { of: RunId::parse(from.text()?)?, depth: from.small()? },
         _ => return None,
     })
 }
 
-fn read_texts(from: &mut Unpack<'_>) -> Option<Vec<String>> {
-    (0..from.number()?).map(|_| from.text().map(str::to_owned)).collect()
+fn read_texts(from: &mut Unpack<'_>) -> Option<Vec<ArcStr>> {
+    (0..from.number()?).map(|_| from.text().map(ArcStr::from)).collect()
 }
 
 fn read_parameters(from: &mut Unpack<'_>) -> Option<BTreeMap<String, String>> {

@@ -7,30 +7,51 @@ use super::state::RunState;
 use super::timeline::Timeline;
 use crate::seams::Timestamp;
 
-/// Figures and times of a run under way.
+/// Figures and times of a run under way: there are very many, so what most of them do not have lies apart.
 #[derive(Debug, Clone)]
 pub(super) struct Progress {
-    times: Times,
-    counts: Counts,
-    /// The figure that time goes to, and up to when it has gone there. It never goes back, whatever the clock does:
-    /// so the figures add up to the whole.
-    phase: Phase,
+    pre_run_ms: u64,
+    creation_ms: u64,
+    /// Up to when time has gone to a figure. It never goes back, whatever the clock does: so the figures add up to the whole.
     counted_to: Timestamp,
     /// When it came into its state.
     pub(super) since: Timestamp,
     pub(super) started_at: Option<Timestamp>,
+    /// What the board has not been told yet.
+    pub(super) unsaid: Timeline,
+    more: Option<Box<More>>,
+    /// The figure that time goes to.
+    phase: Phase,
+}
+
+/// What a run has that was checked, has ended an attempt or cannot start.
+#[derive(Debug, Clone, Default)]
+pub(super) struct More {
+    checks_ms: u64,
+    execution_ms: u64,
+    termination_ms: u64,
+    retry_wait_ms: u64,
+    counts: Counts,
     pub(super) retry_at: Option<Timestamp>,
     pub(super) exit_code: Option<i32>,
     pub(super) reason: String,
     pub(super) skipped: bool,
     /// What keeps its work from starting.
     pub(super) hindrance: Option<Box<str>>,
-    /// What the board has not been told yet.
-    pub(super) unsaid: Timeline,
 }
 
-/// What each phase took, in milliseconds.
-type Times = [u64; 6];
+static NOTHING_MORE: More = More {
+    checks_ms: 0,
+    execution_ms: 0,
+    termination_ms: 0,
+    retry_wait_ms: 0,
+    counts: Counts { checked: 0, violated: 0, executed: 0, failed: 0 },
+    retry_at: None,
+    exit_code: None,
+    reason: String::new(),
+    skipped: false,
+    hindrance: None,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -43,38 +64,51 @@ enum Phase {
 }
 
 impl Progress {
-    pub(super) fn new(created_at: Timestamp) -> Self {
+    pub(super) const fn new(created_at: Timestamp) -> Self {
         Self {
-            times: Times::default(),
-            counts: Counts::default(),
-            phase: Phase::PreRun,
+            pre_run_ms: 0,
+            creation_ms: 0,
             counted_to: created_at,
             since: created_at,
             started_at: None,
-            retry_at: None,
-            exit_code: None,
-            reason: String::new(),
-            skipped: false,
-            hindrance: None,
             unsaid: Timeline::new(),
+            more: None,
+            phase: Phase::PreRun,
         }
+    }
+
+    pub(super) fn more(&self) -> &More {
+        self.more.as_deref().unwrap_or(&NOTHING_MORE)
+    }
+
+    pub(super) fn more_mut(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    /// What has kept its work from starting does so no more.
+    pub(super) fn take_hindrance(&mut self) -> Option<Box<str>> {
+        self.more.as_mut()?.hindrance.take()
     }
 
     /// Takes over what the board has of a run that another leader had begun, its figures from its timeline.
     pub(super) fn resumed(&mut self, run: &Run) {
         self.started_at = run.started_at;
-        self.retry_at = run.retry_at;
+        if run.retry_at.is_some() {
+            self.more_mut().retry_at = run.retry_at;
+        }
         for entry in &run.timeline {
             match &entry.noted {
                 Noted::State { to, .. } => self.entered(*to, entry.at),
                 Noted::Constraint { met, .. } => {
-                    self.counts.checked += 1;
-                    self.counts.violated += u32::from(!met);
+                    let violated = u32::from(!met);
+                    self.count(Counts { checked: 1, violated, ..Counts::default() });
                 }
-                Noted::ConstraintError { .. } => self.counts.checked += 1,
+                Noted::ConstraintError { .. } => {
+                    self.count(Counts { checked: 1, ..Counts::default() });
+                }
                 Noted::Action { ok, .. } => {
-                    self.counts.executed += 1;
-                    self.counts.failed += u32::from(!ok);
+                    let failed = u32::from(!ok);
+                    self.count(Counts { executed: 1, failed, ..Counts::default() });
                 }
                 Noted::Revision { .. }
                 | Noted::Waits { .. }
@@ -92,8 +126,11 @@ impl Progress {
         self.unsaid.keep(TIMELINE_KEPT);
     }
 
-    pub(super) const fn count(&mut self, counts: Counts) {
-        let own = &mut self.counts;
+    pub(super) fn count(&mut self, counts: Counts) {
+        if counts == Counts::default() {
+            return;
+        }
+        let own = &mut self.more_mut().counts;
         own.checked = own.checked.saturating_add(counts.checked);
         own.violated = own.violated.saturating_add(counts.violated);
         own.executed = own.executed.saturating_add(counts.executed);
@@ -131,23 +168,32 @@ impl Progress {
     fn turn(&mut self, phase: Phase, at: Timestamp) {
         let at = at.max(self.counted_to);
         let took = u64::try_from(at.since(self.counted_to).as_millis()).unwrap_or(u64::MAX);
-        let figure = &mut self.times[self.phase as usize];
-        *figure = figure.saturating_add(took);
+        if took > 0 {
+            let figure = match self.phase {
+                Phase::PreRun => &mut self.pre_run_ms,
+                Phase::Creation => &mut self.creation_ms,
+                Phase::Checks => &mut self.more_mut().checks_ms,
+                Phase::Execution => &mut self.more_mut().execution_ms,
+                Phase::Termination => &mut self.more_mut().termination_ms,
+                Phase::RetryWait => &mut self.more_mut().retry_wait_ms,
+            };
+            *figure = figure.saturating_add(took);
+        }
         (self.phase, self.counted_to) = (phase, at);
     }
 
     /// The figures of a run that has just come to its final state.
     pub(super) fn figures(&self, of: &Whole) -> RunMetrics {
         let total = self.counted_to.since(of.created_at);
-        let [pre_run, checks, creation, execution, termination, retry_wait] = self.times;
-        let Counts { checked, violated, executed, failed } = self.counts;
+        let more = self.more();
+        let Counts { checked, violated, executed, failed } = more.counts;
         RunMetrics {
-            pre_run_ms: pre_run,
-            constraint_check_ms: checks,
-            pod_start_latency_ms: creation,
-            execution_ms: execution,
-            termination_ms: termination,
-            retry_wait_ms: retry_wait,
+            pre_run_ms: self.pre_run_ms,
+            constraint_check_ms: more.checks_ms,
+            pod_start_latency_ms: self.creation_ms,
+            execution_ms: more.execution_ms,
+            termination_ms: more.termination_ms,
+            retry_wait_ms: more.retry_wait_ms,
             total_ms: u64::try_from(total.as_millis()).unwrap_or(u64::MAX),
             constraints_checked: checked,
             constraints_violated: violated,
@@ -156,7 +202,7 @@ impl Progress {
             retry_attempt: of.attempt,
             max_retries: of.max_retries,
             kubernetes_api_calls: 0,
-            pod_exit_code: self.exit_code,
+            pod_exit_code: more.exit_code,
             heartbeats_sent: of.heartbeats,
             success: of.state == RunState::Completed,
         }

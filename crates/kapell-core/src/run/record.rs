@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use arcstr::ArcStr;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::id::RunId;
@@ -39,8 +40,8 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
     /// Where the work of this attempt was to be launched, as its backend calls it: nothing before the first intent.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub place: String,
+    #[serde(default, skip_serializing_if = "ArcStr::is_empty")]
+    pub place: ArcStr,
     pub created_at: Timestamp,
     /// When the work of this attempt began to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +65,7 @@ pub struct Rare {
     pub parameters: BTreeMap<String, String>,
     /// The addresses of hosts that led it and may have what it wrote, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub log_hosts: Vec<String>,
+    pub log_hosts: Vec<ArcStr>,
     /// When the next attempt is due, while it waits for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
@@ -170,7 +171,7 @@ impl Run {
             state: RunState::Orphaned,
             previous_state: None,
             attempt: 0,
-            place: String::new(),
+            place: ArcStr::new(),
             created_at: at,
             started_at: None,
             timeline: Timeline::new(),
@@ -223,14 +224,14 @@ pub enum Trigger {
     /// A moment that was missed and is made up for.
     CatchUp,
     Manual {
-        who: String,
+        who: ArcStr,
     },
     Backfill {
-        who: String,
+        who: ArcStr,
     },
     Retry {
         of: RunId,
-        who: String,
+        who: ArcStr,
     },
     Action {
         of: RunId,

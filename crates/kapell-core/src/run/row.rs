@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use arcstr::ArcStr;
 use serde::Deserialize;
 
 use super::id::RunId;
@@ -43,7 +44,7 @@ struct More<'a> {
     #[serde(rename = "l")]
     place: Cow<'a, str>,
     #[serde(rename = "h")]
-    log_hosts: Cow<'a, [String]>,
+    log_hosts: Cow<'a, [ArcStr]>,
     #[serde(rename = "s")]
     started: Option<After>,
     #[serde(rename = "r")]
@@ -111,7 +112,7 @@ impl Row<'_> {
             state,
             previous_state: more.previous,
             attempt: more.attempt,
-            place: more.place.into_owned(),
+            place: more.place.into(),
             created_at: at(created),
             started_at: more.started.map(at),
             timeline: more.timeline.into_iter().map(line).collect(),

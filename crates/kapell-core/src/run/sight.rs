@@ -16,10 +16,10 @@ pub struct Sight {
     /// When it came into its state.
     pub since: Timestamp,
     /// Why it is in that state; of one that waits for its turn, for whom.
-    pub why: String,
+    pub why: Box<str>,
     /// The constraint that is being looked at, or the action that is being taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doing: Option<Doing>,
+    pub doing: Option<Box<Doing>>,
 }
 
 /// One thing that takes its time.
@@ -50,7 +50,7 @@ impl Sight {
             previous_state: it.previous_state(),
             attempt: it.attempt(),
             since: it.since(),
-            why,
+            why: why.into(),
             doing: None,
         }
     }
@@ -64,10 +64,10 @@ impl Sight {
 
     /// Why it is as it is, with what is being done.
     pub fn reason(&self) -> String {
-        match &self.doing {
+        match self.doing.as_deref() {
             Some(Doing { what, .. }) if self.why.is_empty() => what.clone(),
             Some(Doing { what, .. }) => format!("{}: {what}", self.why),
-            None => self.why.clone(),
+            None => self.why.to_string(),
         }
     }
 

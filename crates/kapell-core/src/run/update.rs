@@ -1,5 +1,6 @@
 //! What is stored of a run as it goes on.
 
+use arcstr::ArcStr;
 use serde::{Deserialize, Serialize};
 
 use super::metrics::RunMetrics;
@@ -14,9 +15,9 @@ pub struct RunUpdate {
     /// The attempt that it is about; of a retry, the one that failed.
     pub attempt: u32,
     /// Of an intent: where the work is about to be launched, as its backend calls it. Whoever stores it fills it in.
-    pub place: String,
+    pub place: ArcStr,
     /// The address of the host that leads it, if what it writes may come to lie there. Whoever stores it fills it in.
-    pub log_host: String,
+    pub log_host: ArcStr,
     pub at: Timestamp,
     pub state: RunState,
     pub previous_state: RunState,

@@ -76,14 +76,14 @@ impl Orchestrator {
     pub(super) fn hindered(&mut self, why: String) -> Option<Vec<Ask>> {
         let begins = matches!(self.waits, Waits::Launch | Waits::Start | Waits::Evidence);
         begins.then(|| {
-            self.progress_mut().hindrance = Some(why.into());
+            self.progress_mut().more_mut().hindrance = Some(why.into());
             Vec::new()
         })
     }
 
     pub(super) fn unstarted(&mut self) -> Vec<Ask> {
         let mut why = format!("it did not start within {} (start_timeout)", self.start_timeout());
-        if let Some(hindrance) = self.progress_mut().hindrance.take() {
+        if let Some(hindrance) = self.progress_mut().take_hindrance() {
             why.push_str(&format!(": {hindrance}"));
         }
         self.give_up(After::Unstarted { why }, StopKind::AtOnce)
@@ -141,7 +141,7 @@ impl Orchestrator {
             Waits::Evidence => self.found(Evidence::Ended(work), now),
             Waits::Gone(_) => {
                 let progress = self.progress_mut();
-                progress.exit_code = work.exit_code;
+                progress.more_mut().exit_code = work.exit_code;
                 progress.exited(work.at, now);
                 Some(Vec::new())
             }
@@ -160,7 +160,7 @@ impl Orchestrator {
     /// The work has ended.
     pub(super) fn over(&mut self, work: WorkEnd, now: Timestamp) -> Vec<Ask> {
         let progress = self.progress_mut();
-        progress.exit_code = work.exit_code;
+        progress.more_mut().exit_code = work.exit_code;
         progress.exited(work.at, now);
         let why = work.failure.clone().map_or("the work has ended".into(), Cow::from);
         self.step(RunState::Terminating, why, now);
@@ -218,12 +218,13 @@ impl Orchestrator {
         let at = now.after(delay(retry, &self.run_id, self.attempt));
         self.step(RunState::Retrying, why.to_owned(), now);
         let progress = self.progress_mut();
-        progress.retry_at = Some(at);
         progress.started_at = None;
-        progress.hindrance = None;
-        why.clone_into(&mut progress.reason);
+        let more = progress.more_mut();
+        more.retry_at = Some(at);
+        more.hindrance = None;
+        why.clone_into(&mut more.reason);
         let store = self.store(UpdateKind::Retry, now);
-        self.progress_mut().exit_code = None;
+        self.progress_mut().more_mut().exit_code = None;
         self.attempt += 1;
         self.waits = Waits::Time;
         vec![store, Ask::Ring { timer: Timer::Retry, at }]

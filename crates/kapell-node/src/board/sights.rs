@@ -90,7 +90,7 @@ impl Sights {
         let mut part = self.write(run_id);
         let sight = part.get_mut(run_id)?;
         let before = sight.clone();
-        sight.doing = Some(doing);
+        sight.doing = Some(Box::new(doing));
         Some((before, sight.clone()))
     }
 }

@@ -1,5 +1,6 @@
 //! The place of a backend that this host does not have.
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use kapell_core::run::{Evidence, StopKind};
 
@@ -18,8 +19,8 @@ impl Backend for Absent {
         self.name
     }
 
-    fn place(&self) -> String {
-        String::new()
+    fn place(&self) -> ArcStr {
+        ArcStr::new()
     }
 
     async fn launch(&self, _work: &Work) -> Result<(), String> {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use kapell_core::board::{Domain, SecretName, TaskGuid};
 use kapell_core::job::JobDefinition;
@@ -77,10 +78,10 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Where work is launched that is launched now: stored with the intent, and handed back to whoever asks for the work.
     /// Nothing if it is the same wherever it is asked.
-    fn place(&self) -> String;
+    fn place(&self) -> ArcStr;
 
     /// The same for the work of this job, if that says more.
-    fn place_of(&self, _definition: &JobDefinition) -> String {
+    fn place_of(&self, _definition: &JobDefinition) -> ArcStr {
         self.place()
     }
 

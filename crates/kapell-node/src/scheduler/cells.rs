@@ -13,6 +13,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use kapell_api::v1::Cancel;
 use kapell_core::board::{
@@ -247,8 +248,8 @@ impl Backend for CellsBackend {
         "cells"
     }
 
-    fn place(&self) -> String {
-        String::new()
+    fn place(&self) -> ArcStr {
+        ArcStr::new()
     }
 
     async fn launch(&self, work: &Work) -> Result<(), String> {

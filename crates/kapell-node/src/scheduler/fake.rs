@@ -6,6 +6,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use kapell_core::run::{Evidence, StopKind, WorkEnd};
 use kapell_core::seams::{Clock, Timestamp};
@@ -141,8 +142,8 @@ impl Backend for FakeBackend {
         "fake"
     }
 
-    fn place(&self) -> String {
-        String::new()
+    fn place(&self) -> ArcStr {
+        ArcStr::new()
     }
 
     async fn launch(&self, work: &Work) -> Result<(), String> {

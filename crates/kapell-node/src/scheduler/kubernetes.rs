@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use kapell_backend::kubernetes::{Client, Event, Watched, watch};
 use kapell_core::job::JobDefinition;
@@ -350,11 +351,11 @@ impl Backend for KubernetesBackend {
         "kubernetes"
     }
 
-    fn place(&self) -> String {
-        String::new()
+    fn place(&self) -> ArcStr {
+        ArcStr::new()
     }
 
-    fn place_of(&self, definition: &JobDefinition) -> String {
+    fn place_of(&self, definition: &JobDefinition) -> ArcStr {
         self.inner.place_of(definition)
     }
 

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use kapell_backend::containers::{Containers as _, Error, Found, Spec};
@@ -288,7 +289,7 @@ impl Backend for LocalBackend {
         "local"
     }
 
-    fn place(&self) -> String {
+    fn place(&self) -> ArcStr {
         self.inner.host.place()
     }
 

@@ -1,7 +1,10 @@
 //! All runs under way, each in a slot that is used again when it has ended.
 
+use std::hash::BuildHasher as _;
+
+use hashbrown::HashTable;
 use kapell_core::run::RunId;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
 
 use super::entry::Entry;
 
@@ -32,22 +35,40 @@ impl Key {
     }
 }
 
+/// The upper bits are the good ones.
+fn hash(run_id: &RunId) -> u32 {
+    u32::try_from(FxBuildHasher.hash_one(run_id) >> u32::BITS).unwrap_or(0)
+}
+
+/// A table goes by the upper bits and by the lower ones.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << u32::BITS | u64::from(hash)
+}
+
 #[derive(Debug)]
 struct Slot {
     round: u32,
     entry: Option<Entry>,
 }
 
+/// A slot, and as much of the hash of its run's id as tells most runs apart.
+#[derive(Debug, Clone, Copy)]
+struct Numbered {
+    hash: u32,
+    slot: u32,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Slab {
     chunks: Vec<Vec<Slot>>,
     free: Vec<u32>,
-    keys: FxHashMap<RunId, u32>,
+    /// Slots by the ids of their runs, which the slots themselves have.
+    numbers: HashTable<Numbered>,
 }
 
 impl Slab {
     pub(super) fn len(&self) -> usize {
-        self.keys.len()
+        self.numbers.len()
     }
 
     fn slot(&self, number: u32) -> Option<&Slot> {
@@ -60,23 +81,28 @@ impl Slab {
         self.chunks.get_mut(number / CHUNK)?.get_mut(number % CHUNK)
     }
 
+    fn is(&self, there: Numbered, run_id: &RunId) -> bool {
+        let entry = self.slot(there.slot).and_then(|slot| slot.entry.as_ref());
+        there.hash == hash(run_id) && entry.is_some_and(|entry| entry.it.run_id() == run_id)
+    }
+
     /// Finds a run by its id.
     pub(super) fn key(&self, run_id: &RunId) -> Option<Key> {
-        let slot = *self.keys.get(run_id)?;
+        let slot = self.numbers.find(spread(hash(run_id)), |there| self.is(*there, run_id))?.slot;
         Some(Key { slot, round: self.slot(slot)?.round })
     }
 
     /// Takes a run in, unless it is there.
     pub(super) fn insert(&mut self, entry: Entry) -> Option<Key> {
-        let run_id = entry.it.run_id().clone();
-        if self.keys.contains_key(&run_id) {
+        if self.key(entry.it.run_id()).is_some() {
             return None;
         }
+        let hash = hash(entry.it.run_id());
         let slot = self.free.pop().or_else(|| self.grow())?;
         let there = self.slot_mut(slot)?;
         there.entry = Some(entry);
         let round = there.round;
-        self.keys.insert(run_id, slot);
+        self.numbers.insert_unique(spread(hash), Numbered { hash, slot }, |it| spread(it.hash));
         Some(Key { slot, round })
     }
 
@@ -103,7 +129,10 @@ impl Slab {
         let slot = self.slot_mut(key.slot).filter(|slot| slot.round == key.round)?;
         let entry = slot.entry.take()?;
         slot.round = slot.round.wrapping_add(1);
-        self.keys.remove(entry.it.run_id());
+        let is_it = |there: &Numbered| there.slot == key.slot;
+        if let Ok(there) = self.numbers.find_entry(spread(hash(entry.it.run_id())), is_it) {
+            there.remove();
+        }
         self.free.push(key.slot);
         Some(entry)
     }
@@ -124,7 +153,7 @@ impl Slab {
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         let slots: usize = self.chunks.iter().map(Vec::capacity).sum();
-        let keys = self.keys.capacity() * 8 / 7 * (size_of::<(RunId, u32)>() + 1);
-        slots * size_of::<Slot>() + keys + self.free.capacity() * size_of::<u32>()
+        let numbers = self.numbers.allocation_size();
+        slots * size_of::<Slot>() + numbers + self.free.capacity() * size_of::<u32>()
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use kapell_core::board::secrets::Due;
 use kapell_core::board::{Domain, SecretName, TaskGuid};
@@ -61,7 +62,7 @@ pub struct Backends {
 #[derive(Debug, Clone)]
 pub struct Keeps {
     pub logs: RunLogs,
-    pub address: String,
+    pub address: ArcStr,
 }
 
 impl Backends {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arcstr::ArcStr;
 use kapell_core::job::JobRequest;
 use kapell_core::run::{Entry, Noted, Run, RunState, RunUpdate, UpdateKind};
 
@@ -18,8 +19,8 @@ impl Actor {
         let update = Arc::new(RunUpdate {
             kind: UpdateKind::Ended,
             attempt: run.attempt,
-            place: String::new(),
-            log_host: String::new(),
+            place: ArcStr::new(),
+            log_host: ArcStr::new(),
             at,
             state,
             previous_state: run.state,

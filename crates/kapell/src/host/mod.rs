@@ -193,7 +193,7 @@ impl<'a> Host<'a> {
             keeping.spawn(membership.keep(Arc::clone(&cells)));
         }
         keeping.spawn(janitor(config, &logs, &server, &face).run());
-        let keeps = Keeps { logs, address: address.clone() };
+        let keeps = Keeps { logs, address: address.as_str().into() };
         let supplies = Arc::new(supplies(config, (jobs.clone(), keeps), &cells, &clock, &key)?);
         let board = board_parts(config, cells, &clock, &face);
         if let Some(companion) = companion {

@@ -99,7 +99,7 @@ fn arb_run() -> impl Strategy<Value = Run> {
             Run {
                 run_id: if by_hand { RunId::asked_for(&job, at, 1) } else { run.run_id.clone() },
                 trigger: if by_hand {
-                    Trigger::Manual { who: "ada".to_owned() }
+                    Trigger::Manual { who: "ada".into() }
                 } else {
                     Trigger::Schedule
                 },

@@ -217,7 +217,7 @@ fn jobs_and_runs_are_written_so() {
         \"l\":\"here\",\"h\":[\"there\"],\"s\":7,\"t\":[[5,1,\"Running\",\"the work runs\"],\
         {\"at\":17009,\"noted\":\"cancel\",\"why\":\"so\"}],\"q\":\"at_once\",\"u\":\"00ab\"}]";
     let Ok(Record::Run(row)) = Record::decode(b"rj\x0017", row) else { panic!("it is read") };
-    assert_eq!(row.trigger, Trigger::Manual { who: "ann".to_owned() });
+    assert_eq!(row.trigger, Trigger::Manual { who: "ann".into() });
     assert_eq!((row.due_at, row.started_at), (Timestamp(17_005), Some(Timestamp(17_007))));
     assert_eq!((row.update_id, row.attempt), (Some(UpdateId::new(0xab)), 1));
     let noted = Noted::State { to: RunState::Running, why: "the work runs".into() };

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use arcstr::ArcStr;
+
 use super::{Step, made, shown};
 use crate::board::{JobId, Record, Refusal, Reply};
 use crate::job::definition::JobDefinition;
@@ -121,7 +123,7 @@ impl Step<'_, '_> {
             previous_state: None,
             attempt: 0,
             created_at: self.now,
-            place: String::new(),
+            place: ArcStr::new(),
             started_at: None,
             timeline: Timeline::new(),
             update_id: None,

@@ -322,7 +322,7 @@ fn only_what_was_due_when_nobody_led_and_is_long_past_is_left() {
     assert_eq!(judged(&none, &made(&[600]), ago(1), Some(ago(599))), [], "it waited for its turn");
     assert_eq!(judged(&none, &made(&[600]), ago(1), Some(ago(601))).len(), 1);
     let mut others = made(&[600, 540, 480]);
-    others[0].trigger = Trigger::Manual { who: "ada".to_owned() };
+    others[0].trigger = Trigger::Manual { who: "ada".into() };
     others[1].state = RunState::Running;
     others[2].cancel = Some(crate::run::StopKind::Graceful);
     assert_eq!(judged(&none, &others, ago(1), None), []);

@@ -304,7 +304,7 @@ fn a_backfill_makes_a_run_of_each_moment_that_is_not_excluded() {
         [-240, -180, -60].map(|ago| RunId::asked_for(&id(), Timestamp(NOW.0 + ago * 1000), 0xab));
     assert_eq!((ids, made.excluded), (expected.iter().collect(), 1));
     assert_eq!((made.runs[0].scheduled_at, made.runs[0].due_at), (Timestamp(NOW.0 - 240_000), NOW));
-    assert_eq!(made.runs[0].trigger, Trigger::Backfill { who: "ada".to_owned() });
+    assert_eq!(made.runs[0].trigger, Trigger::Backfill { who: "ada".into() });
     let mut world = World::with(&definition());
     for run in made.runs {
         world.ask(JobRequest::Trigger { job_id: id(), run }).unwrap();
@@ -331,10 +331,9 @@ fn the_same_backfill_again_asks_for_the_same_runs() {
     }
     let asked = backfill(Timestamp(NOW.0 - 240_000), NOW).unwrap().runs.remove(0);
     let mut run = Run::unreadable(asked.run_id.clone());
-    (run.scheduled_at, run.trigger) =
-        (asked.scheduled_at, Trigger::Backfill { who: "bob".to_owned() });
+    (run.scheduled_at, run.trigger) = (asked.scheduled_at, Trigger::Backfill { who: "bob".into() });
     assert!(backfill::is_same(&run, &asked), "whoever asked first");
-    run.trigger = Trigger::Manual { who: "ada".to_owned() };
+    run.trigger = Trigger::Manual { who: "ada".into() };
     assert!(!backfill::is_same(&run, &asked));
 }
 

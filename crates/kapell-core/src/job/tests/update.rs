@@ -148,7 +148,7 @@ fn the_hosts_that_may_have_its_log_are_kept_the_newest_last() {
     let mut world = World::with(&definition());
     let run_id = world.trigger(1);
     let by = |log_host: &str, kind, attempt, state| RunUpdate {
-        log_host: log_host.to_owned(),
+        log_host: log_host.into(),
         ..update(kind, attempt, state)
     };
     world.update(&run_id, by("one:1", UpdateKind::Intent, 0, RunState::ContainerCreating));
@@ -161,7 +161,7 @@ fn the_hosts_that_may_have_its_log_are_kept_the_newest_last() {
     }
     world.update(&run_id, by("last:1", UpdateKind::Ended, 12, RunState::Failed));
     let hosts = &world.run(&run_id).log_hosts;
-    assert_eq!(hosts.last().map(String::as_str), Some("last:1"));
+    assert_eq!(hosts.last().map(|host| host.as_str()), Some("last:1"));
     assert_eq!(hosts.iter().filter(|host| *host == "one:1").count(), 1, "{hosts:?}");
     assert!(hosts.len() <= 8, "{hosts:?}");
 }

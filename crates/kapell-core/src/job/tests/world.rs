@@ -190,15 +190,15 @@ pub(super) fn scheduled(at: Timestamp) -> NewRun {
 pub(super) fn asked_for(at: Timestamp, tail: u64) -> NewRun {
     NewRun {
         run_id: RunId::asked_for(&id(), at, tail),
-        trigger: Trigger::Manual { who: "ada".to_owned() },
+        trigger: Trigger::Manual { who: "ada".into() },
         ..scheduled(at)
     }
 }
 
 pub(super) fn update(kind: UpdateKind, attempt: u32, state: RunState) -> RunUpdate {
     RunUpdate {
-        place: String::new(),
-        log_host: String::new(),
+        place: "".into(),
+        log_host: "".into(),
         kind,
         attempt,
         at: NOW,

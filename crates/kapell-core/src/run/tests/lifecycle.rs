@@ -231,8 +231,8 @@ fn a_run_of_a_backfill_waits_for_its_turn_however_long_that_takes() {
         stage.board.skipped
     };
     let who = || "ann".to_owned();
-    assert!(!asked(Trigger::Backfill { who: who() }));
-    assert!(asked(Trigger::Manual { who: who() }), "it was to run then");
+    assert!(!asked(Trigger::Backfill { who: who().into() }));
+    assert!(asked(Trigger::Manual { who: who().into() }), "it was to run then");
 }
 
 #[test]

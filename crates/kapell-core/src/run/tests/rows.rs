@@ -49,18 +49,18 @@ fn a_run_is_read_as_it_was_written() {
         ..Default::default()
     };
     let whole = Run {
-        trigger: Trigger::Manual { who: "ann".to_owned() },
+        trigger: Trigger::Manual { who: "ann".into() },
         state: RunState::Failed,
         previous_state: Some(RunState::Running),
         attempt: 2,
-        place: "host".to_owned(),
+        place: "host".into(),
         started_at: Some(at(3)),
         timeline: noted().into_iter().zip(0..).map(entry).collect(),
         update_id: Some(UpdateId::new(1)),
         version: 9,
         rare: Rarely::from(Rare {
             parameters: [("REGION".to_owned(), "eu".to_owned())].into(),
-            log_hosts: vec!["10.0.0.1:7".to_owned()],
+            log_hosts: vec!["10.0.0.1:7".into()],
             retry_at: Some(at(4)),
             completed_at: Some(at(86_400_000)),
             exit_code: Some(-1),
@@ -80,8 +80,8 @@ fn a_run_is_read_as_it_was_written() {
     assert_eq!(read_back(&usual), usual);
     for trigger in [
         Trigger::CatchUp,
-        Trigger::Backfill { who: "ann".to_owned() },
-        Trigger::Retry { of: RunId::parse("j:17").unwrap(), who: "ann".to_owned() },
+        Trigger::Backfill { who: "ann".into() },
+        Trigger::Retry { of: RunId::parse("j:17").unwrap(), who: "ann".into() },
         Trigger::Action { of: RunId::parse("j:17").unwrap(), depth: 3 },
     ] {
         let run = Run { trigger, ..run() };

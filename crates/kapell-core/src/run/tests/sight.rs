@@ -10,7 +10,7 @@ fn sight(state: RunState, attempt: u32) -> Sight {
         previous_state: RunState::Pending,
         attempt,
         since: START,
-        why: "taking actions".to_owned(),
+        why: "taking actions".into(),
         doing: None,
     }
 }
@@ -52,7 +52,8 @@ fn why_it_waits_and_what_is_being_done_is_its_reason_until_it_is_to_be_cancelled
     let mut shown = stored(RunState::PreRun, 0);
     seen.put_over(&mut shown);
     assert_eq!(shown.reason, "taking actions");
-    seen.doing = Some(Doing { what: "action `delay` of `time_window`".to_owned(), since: START });
+    seen.doing =
+        Some(Box::new(Doing { what: "action `delay` of `time_window`".to_owned(), since: START }));
     let mut shown = stored(RunState::PreRun, 0);
     seen.put_over(&mut shown);
     assert_eq!(shown.reason, "taking actions: action `delay` of `time_window`");
@@ -69,7 +70,7 @@ fn a_run_that_waits_for_its_turn_says_for_whom() {
     let why = "run `nightly:1` is under way".to_owned();
     stage.it.handle(Happened::Queued { why: why.clone() }, START.after(secs(11)));
     let seen = Sight::of(&stage.it);
-    assert_eq!((seen.state, seen.why, seen.attempt), (RunState::Pending, why, 0));
+    assert_eq!((seen.state, seen.why.into_string(), seen.attempt), (RunState::Pending, why, 0));
     assert_eq!(seen.since, START.after(secs(10)));
 }
 

@@ -53,7 +53,7 @@ pub(super) fn run() -> Run {
         state: RunState::PreRun,
         previous_state: None,
         attempt: 0,
-        place: String::new(),
+        place: "".into(),
         created_at: START,
         started_at: None,
         timeline: Timeline::new(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arcstr::ArcStr;
 use kapell_backend::kubernetes::{Created, Error};
 use kapell_core::job::{JobDefinition, Payload};
 use kapell_core::kubernetes::{KubernetesPayload, Order, Presence, Stopped, attempt_of, job_name};
@@ -36,9 +37,9 @@ impl From<String> for Failed {
 
 impl Inner {
     /// Where the work of a job is launched, as it is stored: also of one that will be refused.
-    pub(super) fn place_of(&self, definition: &JobDefinition) -> String {
+    pub(super) fn place_of(&self, definition: &JobDefinition) -> ArcStr {
         let Some(Payload::Kubernetes(payload)) = definition.payload() else {
-            return String::new();
+            return ArcStr::new();
         };
         let cluster = if payload.cluster.is_empty() { &*self.first } else { &payload.cluster };
         let usual = self.sites.get(cluster).and_then(|site| site.namespaces.first());

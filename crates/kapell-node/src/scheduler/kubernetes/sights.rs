@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arcstr::ArcStr;
 use kapell_backend::kubernetes::Event;
 
 use super::held::Spot;
@@ -83,8 +84,8 @@ impl Sights {
 }
 
 /// How a place is stored with a run: names of namespaces have no slash.
-pub(super) fn place(cluster: &str, namespace: &str) -> String {
-    format!("{cluster}/{namespace}")
+pub(super) fn place(cluster: &str, namespace: &str) -> ArcStr {
+    arcstr::format!("{cluster}/{namespace}")
 }
 
 fn concerns((cluster, namespace, _): &Key, place: &str) -> bool {

@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::Path;
 
+use arcstr::ArcStr;
 use kapell_core::seams::Ids;
 
 /// A host by the id in its data directory, and its machine by when that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Host {
     id: String,
-    boot: String,
+    /// Its id and the start of its machine, as it stands in the records of runs: in very many of them at once.
+    place: ArcStr,
 }
 
 /// How the place of a launch is to this host.
@@ -42,15 +44,19 @@ impl Host {
         let boot = Path::new("/proc/sys/kernel/random/boot_id");
         let boot = fs::read_to_string(boot)
             .map_err(|error| format!("cannot read `{}`: {error}", boot.display()))?;
-        Ok(Self { id, boot: boot.trim().to_owned() })
+        let place = arcstr::format!("{id}@{}", boot.trim());
+        Ok(Self { id, place })
     }
 
-    pub(super) fn place(&self) -> String {
-        format!("{}@{}", self.id, self.boot)
+    pub(super) fn place(&self) -> ArcStr {
+        self.place.clone()
     }
 
     pub(super) fn locate(&self, place: &str) -> Where {
-        let Some((id, boot)) = place.split_once('@') else {
+        if place == self.place {
+            return Where::Here;
+        }
+        let Some((id, _)) = place.split_once('@') else {
             return Where::Elsewhere("nobody noted where it was launched".to_owned());
         };
         if id != self.id {
@@ -58,6 +64,6 @@ impl Host {
                 "it was launched on host {id}, whose files are not here"
             ));
         }
-        if boot == self.boot { Where::Here } else { Where::BeforeBoot }
+        Where::BeforeBoot
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use kapell_core::constraint::Verdict;
 use kapell_core::job::JobDefinition;
@@ -137,8 +138,8 @@ impl Backend for Fake {
         "fake"
     }
 
-    fn place(&self) -> String {
-        "here".to_owned()
+    fn place(&self) -> ArcStr {
+        arcstr::literal!("here")
     }
 
     async fn launch(&self, work: &Work) -> Result<(), String> {

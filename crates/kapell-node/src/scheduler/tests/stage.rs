@@ -148,7 +148,7 @@ impl Lead {
             run_id: run_id.clone(),
             scheduled_at: due_at,
             due_at,
-            trigger: Trigger::Manual { who: "ann".to_owned() },
+            trigger: Trigger::Manual { who: "ann".into() },
             parameters: BTreeMap::new(),
         };
         self.ask(JobRequest::Trigger { job_id, run }).await;

@@ -16,8 +16,8 @@ fn update(kind: UpdateKind, state: RunState, at: i64) -> Arc<RunUpdate> {
     Arc::new(RunUpdate {
         kind,
         attempt: 0,
-        place: String::new(),
-        log_host: String::new(),
+        place: "".into(),
+        log_host: "".into(),
         at: Timestamp(at),
         state,
         previous_state: RunState::Pending,

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use kapell_core::run::{Evidence, RunId, StopKind, WorkEnd};
 use kapell_core::seams::Timestamp;
@@ -105,8 +106,8 @@ impl Backend for Held {
         "held"
     }
 
-    fn place(&self) -> String {
-        String::new()
+    fn place(&self) -> ArcStr {
+        ArcStr::new()
     }
 
     async fn launch(&self, work: &Work) -> Result<(), String> {

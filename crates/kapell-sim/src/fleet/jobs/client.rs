@@ -88,7 +88,7 @@ impl Client {
         }
         asked.left -= 1;
         let at = self.wishes.clock.wall();
-        let trigger = Trigger::Manual { who: "ann".to_owned() };
+        let trigger = Trigger::Manual { who: "ann".into() };
         let run = new_run(RunId::asked_for(job_id, at, self.chance.draw()), at, trigger);
         asked.runs.push(run.run_id.clone());
         let _answered = self.job(JobRequest::Trigger { job_id: job_id.clone(), run }).await;
@@ -99,7 +99,7 @@ impl Client {
         for back in 1..=asked.left.min(3) {
             asked.left -= 1;
             let at = Timestamp((now.0 / 1000 - 10 * back.cast_signed()) * 1000);
-            let trigger = Trigger::Backfill { who: "ann".to_owned() };
+            let trigger = Trigger::Backfill { who: "ann".into() };
             let run = new_run(RunId::asked_for(job_id, at, drawn), at, trigger);
             asked.runs.push(run.run_id.clone());
             let _answered = self.job(JobRequest::Trigger { job_id: job_id.clone(), run }).await;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arcstr::ArcStr;
 use async_trait::async_trait;
 use kapell_core::job::Payload;
 use kapell_core::run::{Evidence, StopKind};
@@ -73,7 +74,7 @@ impl Backend for Place {
         "machine"
     }
 
-    fn place(&self) -> String {
+    fn place(&self) -> ArcStr {
         self.yard.place()
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arcstr::ArcStr;
 use kapell_core::run::{Evidence, StopKind, WorkEnd};
 use kapell_core::seams::{Clock as _, Timestamp};
 use kapell_node::scheduler::backend::{Attempt, News, Newsroom, What};
@@ -111,8 +112,8 @@ impl Yard {
     }
 
     /// What a leader on this machine calls it.
-    pub(super) fn place(&self) -> String {
-        format!("host{}@{}", self.host, self.inner().boot)
+    pub(super) fn place(&self) -> ArcStr {
+        arcstr::format!("host{}@{}", self.host, self.inner().boot)
     }
 
     pub(super) fn draw(&self, least: Duration, most: Duration) -> Duration {

@@ -34,7 +34,7 @@ async fn two() -> (Host, Arc<FakeDesk>, Host, tempfile::TempDir) {
 fn led_by(id: &str, state: RunState, host: &Host) -> Run {
     let gone = "127.0.0.1:1".to_owned();
     let mut run = run(id, state, 100_000);
-    run.log_hosts = vec![gone, host.at().to_string()];
+    run.log_hosts = vec![gone.into(), host.at().to_string().into()];
     run
 }
 

@@ -192,7 +192,7 @@ async fn a_run_by_hand_has_its_parameters_checked() {
         (&large.parameters["SIZE"], &small.parameters["SIZE"]),
         (&"large".into(), &"small".into())
     );
-    assert_eq!(large.trigger, Trigger::Manual { who: "state directory".to_owned() });
+    assert_eq!(large.trigger, Trigger::Manual { who: "state directory".into() });
     assert_ne!(large.run_id, small.run_id);
 }
 
@@ -277,7 +277,7 @@ async fn a_backfill_that_is_asked_for_again_makes_nothing_twice_unless_that_is_w
     let first = triggered(&desk)[0].clone();
     // It is there now, and the board says so.
     let mut made = run(&first, RunState::PreRun, 1_774_575_000_000);
-    made.trigger = Trigger::Backfill { who: "another".to_owned() };
+    made.trigger = Trigger::Backfill { who: "another".into() };
     made.parameters.insert("SIZE".to_owned(), "small".to_owned());
     desk.run(made);
     let exists = || {

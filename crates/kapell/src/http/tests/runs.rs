@@ -122,8 +122,11 @@ fn acting(desk: &FakeDesk, id: &str, state: RunState) {
         previous_state: RunState::ConditionRunning,
         attempt: 0,
         since: Timestamp(101_000),
-        why: "taking actions".to_owned(),
-        doing: Some(Doing { what: "action `delay` of `a`".to_owned(), since: Timestamp(102_000) }),
+        why: "taking actions".into(),
+        doing: Some(Box::new(Doing {
+            what: "action `delay` of `a`".to_owned(),
+            since: Timestamp(102_000),
+        })),
     };
     desk.sights.put(&run.run_id, sight);
     desk.run(run);
@@ -248,7 +251,7 @@ async fn a_run_is_cancelled_and_done_once_more() {
     };
     assert_eq!((now, then), (&cancel(StopKind::AtOnce), &cancel(StopKind::Graceful)));
     let of = RunId::parse("j:50").unwrap();
-    assert_eq!(run.trigger, Trigger::Retry { of, who: "state directory".to_owned() });
+    assert_eq!(run.trigger, Trigger::Retry { of, who: "state directory".into() });
     assert_eq!((run.scheduled_at, &run.parameters["A"]), (Timestamp(50_000), &"1".into()));
     assert!(run.run_id.as_str().starts_with("j:50-"), "{}", run.run_id);
 }

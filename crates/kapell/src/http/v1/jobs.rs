@@ -103,7 +103,7 @@ pub(super) async fn trigger_with(
         run_id: RunId::asked_for(&job_id, now, ids.draw()),
         scheduled_at: now,
         due_at: now,
-        trigger: Trigger::Manual { who: name(&asked.who) },
+        trigger: Trigger::Manual { who: name(&asked.who).into() },
         parameters,
     };
     let run_id = run.run_id.clone();

@@ -116,7 +116,12 @@ pub(crate) fn run(desk: &dyn Desk, run_id: &RunId) -> Option<RunView> {
     let mut view = look(desk, run_id.job(), of).flatten()?;
     if let Some(sight) = sight.filter(|sight| sight.put_over(&mut view.run)) {
         let Sight { since, doing, .. } = sight;
-        view.live = Some(RunLive { since, doing, heartbeats: None, timer: None });
+        view.live = Some(RunLive {
+            since,
+            doing: doing.map(|doing| *doing),
+            heartbeats: None,
+            timer: None,
+        });
     }
     Some(view)
 }

@@ -129,7 +129,7 @@ fn a_run_is_shown_with_every_decision_about_it() {
     one.run.reason = "exit code 3".to_owned();
     one.run.exit_code = Some(3);
     one.run.started_at = Some(Timestamp(NOW.0 - HOUR + 1_000));
-    one.run.trigger = Trigger::Manual { who: "ann".to_owned() };
+    one.run.trigger = Trigger::Manual { who: "ann".into() };
     one.run.parameters.insert("SIZE".to_owned(), "large".to_owned());
     let at = Timestamp(NOW.0 - HOUR);
     let noted = Noted::State { to: RunState::Pending, why: "its time has come".into() };

@@ -194,10 +194,7 @@ async fn work_is_looked_for_where_it_was_to_be_launched() {
     let stage = Stage::new(|_, _| status(404, "NotFound")).await;
     let backend = &stage.backend;
     let place = |cluster| backend.place_of(&on(cluster, &attempt("it", 0)).definition);
-    assert_eq!(
-        (place("good"), place("unreadable")),
-        ("good/x".to_owned(), "unreadable/".to_owned())
-    );
+    assert_eq!((place("good"), place("unreadable")), ("good/x".into(), "unreadable/".into()));
     let never = attempt("never", 0);
     let found = within("an answer", SOON, backend.find(&never, &place("good"))).await;
     assert_eq!(found, Evidence::Absent);
