@@ -130,8 +130,8 @@ impl Claims {
             Purpose::CellJoin => Role::Joiner(self.cell_id.clone()),
         };
         let domains = self.domains.clone().map_or(Domains::All, Domains::Only);
-        let name = if self.name.is_empty() { self.id.to_string() } else { self.name.clone() };
-        Who { role, domains, name, token: Some(self.id.clone()) }
+        let name = if self.name.is_empty() { self.id.as_str() } else { self.name.as_str() };
+        Who { role, domains, name: name.into(), token: Some(self.id.clone()) }
     }
 }
 

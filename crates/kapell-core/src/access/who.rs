@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use arcstr::ArcStr;
+
 use super::token::TokenId;
 use crate::board::{CellId, Domain};
 
@@ -96,7 +98,7 @@ pub struct Who {
     pub role: Role,
     pub domains: Domains,
     /// What people call them.
-    pub name: String,
+    pub name: ArcStr,
     /// The token that proved it, unless it was the hosts' own, or a certificate.
     pub token: Option<TokenId>,
 }
@@ -104,7 +106,7 @@ pub struct Who {
 impl Who {
     /// Whoever knows the token in the hosts' state directory.
     pub fn owner() -> Self {
-        let name = "state directory".to_owned();
+        let name = arcstr::literal!("state directory");
         Self { role: Role::Operator, domains: Domains::All, name, token: None }
     }
 
@@ -114,11 +116,11 @@ impl Who {
     }
 
     pub fn cell(id: CellId) -> Self {
-        let name = id.to_string();
+        let name = id.as_str().into();
         Self { role: Role::Cell(id), domains: Domains::All, name, token: None }
     }
 
-    pub fn host(name: impl Into<String>) -> Self {
+    pub fn host(name: impl Into<ArcStr>) -> Self {
         Self { role: Role::Host, domains: Domains::All, name: name.into(), token: None }
     }
 }

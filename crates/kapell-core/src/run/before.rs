@@ -46,7 +46,7 @@ impl Orchestrator {
     pub fn is_plainly_due(&self, now: Timestamp) -> bool {
         self.state == RunState::PreRun
             && self.waits == Waits::Time
-            && self.plan.revision == self.made_by
+            && !self.revised
             && !self.plan.checks_before
             && !self.is_too_late(now)
     }
@@ -63,7 +63,7 @@ impl Orchestrator {
     /// Why its moment is none any more: its job changed after it was made, and before its time came.
     fn withdrawn(&self) -> Option<String> {
         let Plan { definition, revision, .. } = &self.plan;
-        if *revision == self.made_by || self.run_id.is_asked_for() {
+        if !self.revised || self.run_id.is_asked_for() {
             return None;
         }
         let schedule = Schedule::of(definition).ok()?;
@@ -111,6 +111,8 @@ impl Orchestrator {
             return None;
         }
         self.note(now, Noted::Waits { why });
+        // Of all runs under way most may be waiting.
+        self.progress_mut().unsaid.shrink_to_fit();
         let ring = |deadline: Timestamp| Ask::Ring { timer: Timer::Deadline, at: deadline.next() };
         Some(self.deadline().map(ring).into_iter().collect())
     }

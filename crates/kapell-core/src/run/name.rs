@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
 use super::id::RunId;
+use super::state::RunState;
 use super::update::UpdateKind;
 use crate::board::TaskGuid;
 
@@ -28,6 +29,13 @@ pub fn is_of_run(guid: &TaskGuid) -> bool {
 /// The id of an update: a UUID of version 5 of run, attempt and kind.
 pub fn update_id(run: &RunId, attempt: u32, kind: UpdateKind) -> UpdateId {
     UpdateId::new(uuid_v5(&format!("update {attempt} {} {run}", kind.name())))
+}
+
+/// The update that brought a run there: its record is of the next attempt after a retry.
+pub(super) fn told_update(run_id: &RunId, state: RunState, attempt: u32) -> Option<UpdateId> {
+    let kind = UpdateKind::that_leads_to(state)?;
+    let attempt = if kind == UpdateKind::Retry { attempt.checked_sub(1)? } else { attempt };
+    Some(update_id(run_id, attempt, kind))
 }
 
 /// Names one update of one run. As a text it has 32 digits, for not every reader has numbers of that size; bytes, so that

@@ -73,8 +73,6 @@ pub(super) enum After {
 pub struct Orchestrator {
     pub(super) run_id: RunId,
     pub(super) plan: Plan,
-    /// By which it was made.
-    pub(super) made_by: u64,
     pub(super) due_at: Timestamp,
     pub(super) scheduled_at: Timestamp,
     pub(super) created_at: Timestamp,
@@ -87,6 +85,8 @@ pub struct Orchestrator {
     pub(super) previous: RunState,
     /// Of a backfill, whose runs are due at once and wait for their turn however long that takes.
     pub(super) unhurried: bool,
+    /// It goes by another revision than that by which it was made. They only grow, so it never goes by that one again.
+    pub(super) revised: bool,
 }
 
 impl Orchestrator {
@@ -94,8 +94,8 @@ impl Orchestrator {
     pub fn begin(run: &Run, plan: Plan, now: Timestamp) -> (Self, Vec<Ask>) {
         let mut this = Self {
             run_id: run.run_id.clone(),
+            revised: plan.revision != run.revision,
             plan,
-            made_by: run.revision,
             state: run.state,
             previous: run.previous_state.unwrap_or(run.state),
             attempt: run.attempt,
@@ -230,6 +230,7 @@ impl Orchestrator {
         if self.state != RunState::PreRun {
             return false;
         }
+        self.revised |= plan.revision != self.plan.revision;
         self.plan = plan;
         true
     }
@@ -317,7 +318,7 @@ impl Orchestrator {
     /// Says by which revision it goes, if it is not the one by which it was made.
     pub(super) fn note_revision(&mut self, at: Timestamp) {
         let revision = self.plan.revision;
-        if revision != self.made_by {
+        if self.revised {
             self.note(at, Noted::Revision { revision });
         }
     }

@@ -7,7 +7,7 @@ use arcstr::ArcStr;
 
 use super::id::RunId;
 use super::metrics::RunMetrics;
-use super::name::UpdateId;
+use super::name::{UpdateId, told_update};
 use super::pack::{Pack, Unpack};
 use super::record::{Rare, Run, StopKind, Trigger};
 use super::timeline::Timeline;
@@ -32,10 +32,14 @@ const TIMELINE: u64 = 1 << 13;
 const METRICS: u64 = 1 << 14;
 const PARAMETERS: u64 = 1 << 15;
 const UPDATE_ID: u64 = 1 << 16;
+/// Its last update is the one that state and attempt tell, as that of almost every run: the id is not written.
+const LAST_UPDATE: u64 = 1 << 17;
 /// All of them.
-const KNOWN: u64 = (1 << 17) - 1;
+const KNOWN: u64 = (1 << 18) - 1;
 
 fn has(run: &Run) -> u64 {
+    let told = run.update_id.is_some()
+        && run.update_id == told_update(&run.run_id, run.state, run.attempt);
     let there = [
         (TRIGGER, run.trigger != Trigger::Schedule),
         (PREVIOUS, run.previous_state.is_some()),
@@ -53,7 +57,8 @@ fn has(run: &Run) -> u64 {
         (TIMELINE, !run.timeline.is_empty()),
         (METRICS, run.metrics.is_some()),
         (PARAMETERS, !run.parameters.is_empty()),
-        (UPDATE_ID, run.update_id.is_some()),
+        (UPDATE_ID, run.update_id.is_some() && !told),
+        (LAST_UPDATE, told),
     ];
     there.iter().filter(|(_, is)| *is).fold(0, |has, (bit, _)| has | bit)
 }
@@ -109,7 +114,7 @@ pub(crate) fn write(run: &Run, bytes: &mut Vec<u8>) {
             to.text(value);
         }
     }
-    if let Some(id) = run.update_id {
+    if let Some(id) = run.update_id.filter(|_| has & UPDATE_ID != 0) {
         to.bytes(&id.get().to_be_bytes());
     }
 }
@@ -152,7 +157,12 @@ pub(crate) fn read(run_id: RunId, bytes: &[u8]) -> Option<Run> {
     if has(PARAMETERS) {
         rare.parameters = read_parameters(from)?;
     }
-    let update_id = if has(UPDATE_ID) { Some(read_id(from)?) } else { None };
+    let update_id = match (has(UPDATE_ID), has(LAST_UPDATE)) {
+        (true, false) => Some(read_id(from)?),
+        (false, true) => Some(told_update(&run_id, state, attempt)?),
+        (false, false) => None,
+        (true, true) => return None,
+    };
     let scheduled_at = Timestamp(moment);
     let run = Run {
         run_id,

@@ -9,10 +9,9 @@ use serde::Deserialize;
 
 use super::id::RunId;
 use super::metrics::RunMetrics;
-use super::name::{UpdateId, update_id};
+use super::name::{UpdateId, told_update};
 use super::record::{Entry, Noted, Rare, Rarely, Run, StopKind, Trigger};
 use super::state::RunState;
-use super::update::UpdateKind;
 use crate::board::Domain;
 use crate::seams::Timestamp;
 
@@ -95,7 +94,7 @@ impl Row<'_> {
             Line::Other(entry) => entry.into_owned(),
         };
         let update_id = match more.update_id {
-            None => last_update(&run_id, state, more.attempt),
+            None => told_update(&run_id, state, more.attempt),
             Some(hex) if hex.is_empty() => None,
             Some(hex) => {
                 let id = u128::from_str_radix(&hex, 16);
@@ -131,13 +130,6 @@ impl Row<'_> {
             }),
         })
     }
-}
-
-/// The update that brought a run there: its record is of the next attempt after a retry.
-fn last_update(run_id: &RunId, state: RunState, attempt: u32) -> Option<UpdateId> {
-    let kind = UpdateKind::that_leads_to(state)?;
-    let attempt = if kind == UpdateKind::Retry { attempt.checked_sub(1)? } else { attempt };
-    Some(update_id(run_id, attempt, kind))
 }
 
 impl Figures {

@@ -22,7 +22,7 @@ use super::errands::Purpose;
 use super::generator::Generator;
 use super::heart::Heart;
 use super::inbox::Message;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, let_go};
 use super::launcher::{Launched, Start};
 use super::service::Settings;
 use super::slab::{Key, Slab};
@@ -38,6 +38,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const SLICE: usize = 4_096;
 /// The same for what was stored, for each of which there is something to launch.
 const STORED_SLICE: usize = 256;
+/// The same for what backends have said.
+const HEARD_SLICE: usize = 256;
 /// After so many passes old runs are looked for.
 const HISTORY_PASSES: u64 = 10;
 
@@ -73,6 +75,8 @@ pub(super) struct Actor {
     pub(super) todo: VecDeque<(Key, Happened)>,
     /// Those that have their place and nothing to ask, and since when: they begin as soon as that can be stored.
     pub(super) begun: VecDeque<(Timestamp, Key)>,
+    /// What backends have said while too much was to be stored, in its order.
+    pub(super) held: VecDeque<News>,
     /// Whose states changed since all have settled last.
     pub(super) changed: Vec<Key>,
     pub(super) searches: JoinSet<Found>,
@@ -158,6 +162,7 @@ impl Actor {
             stats: Collector::default(),
             todo: VecDeque::new(),
             begun: VecDeque::new(),
+            held: VecDeque::new(),
             changed: Vec::new(),
             leftovers: BTreeSet::new(),
             searches: JoinSet::new(),
@@ -210,10 +215,10 @@ impl Actor {
                 }
                 Event::Launched(Some(launched)) => self.launches_answered(launched),
                 Event::Backend(Some(news)) => {
-                    self.news(news);
+                    self.held.push_back(news);
                     for _ in 0..SLICE {
                         let Ok(news) = ears.backends.try_recv() else { break };
-                        self.news(news);
+                        self.held.push_back(news);
                     }
                 }
                 Event::Board(Some(news)) => self.told(news),
@@ -263,6 +268,7 @@ impl Actor {
             self.clock_set(jump);
         }
         self.settle();
+        self.hear_some();
         self.ring(wall);
         self.begin_decided();
         if !self.syncer.is_full() {
@@ -321,6 +327,25 @@ impl Actor {
                 Some(_) | None => Happened::Stored { kind, attempt },
             };
             self.tell(stored.key, happened);
+        }
+    }
+
+    /// Hears what backends have said, for as long as what follows from it can be stored soon.
+    fn hear_some(&mut self) {
+        while !self.syncer.is_busy() && !self.held.is_empty() {
+            let some = self.held.len().min(HEARD_SLICE);
+            for news in self.held.drain(..some).collect::<Vec<_>>() {
+                self.news(news);
+            }
+            self.settle();
+        }
+        let_go(&mut self.held);
+    }
+
+    /// Hears all that backends have said.
+    pub(super) fn hear_held(&mut self) {
+        while let Some(news) = self.held.pop_front() {
+            self.news(news);
         }
     }
 

@@ -13,13 +13,14 @@ use crate::constraint::Pulse;
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Entry {
     pub(super) it: Orchestrator,
-    /// Its one timer, which is in the queue.
-    pub(super) ring: Option<(Timestamp, Timer)>,
+    /// When its one timer goes off, if it has one.
+    ring_at: Timestamp,
     pub(super) working: Option<Box<Working>>,
     /// Of its newest errand: an answer to an older one does not count.
     pub(super) ticket: u32,
     /// Calls to clusters for the attempts before this one.
     pub(super) calls: u32,
+    timer: Option<Timer>,
     /// Its time has come and it has its place: it goes by what it knows of its job now.
     pub(super) decided: bool,
     /// Its launch is under way, and is waited for before anything is stopped.
@@ -60,10 +61,11 @@ impl Entry {
     pub(super) const fn new(it: Orchestrator) -> Self {
         Self {
             it,
-            ring: None,
+            ring_at: Timestamp(0),
             working: None,
             ticket: 0,
             calls: 0,
+            timer: None,
             decided: false,
             launching: false,
             launched: false,
@@ -72,6 +74,22 @@ impl Entry {
             shown: false,
             intent: None,
         }
+    }
+
+    /// Its one timer, which is in the queue, and when it goes off.
+    pub(super) fn ring(&self) -> Option<(Timestamp, Timer)> {
+        self.timer.map(|timer| (self.ring_at, timer))
+    }
+
+    /// Sets another timer, or none. The one before.
+    pub(super) fn set_ring(
+        &mut self,
+        ring: Option<(Timestamp, Timer)>,
+    ) -> Option<(Timestamp, Timer)> {
+        let before = self.ring();
+        self.timer = ring.map(|(_, timer)| timer);
+        self.ring_at = ring.map_or(Timestamp(0), |(at, _)| at);
+        before
     }
 
     /// Another revision of its job: it counts only while the run waits for its time.

@@ -120,6 +120,10 @@ impl Actor {
     /// What an errand was for has been done.
     fn answered(&mut self, kind: Kind, (key, ticket): (Key, u32), happened: Option<Happened>) {
         self.lanes.ended(kind);
+        if kind == Kind::Stop {
+            // What it ended is told of first.
+            self.hear_held();
+        }
         let Some(entry) = self.slab.get_mut(key) else { return };
         let mine = entry.working.as_ref().is_some_and(|working| working.ticket == ticket);
         if mine {

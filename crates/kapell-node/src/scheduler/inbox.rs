@@ -90,7 +90,7 @@ impl RunView {
             since: it.since(),
             started_at: it.started_at(),
             heartbeats: it.heartbeats(),
-            timer: entry.ring.map(|(at, timer)| (timer, at)),
+            timer: entry.ring().map(|(at, timer)| (timer, at)),
             noted: it.noted().iter().collect(),
         }
     }

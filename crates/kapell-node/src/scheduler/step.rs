@@ -117,12 +117,12 @@ impl Actor {
         let Some(entry) = self.slab.get_mut(key) else { return };
         match ask {
             Ask::Ring { timer, at } => {
-                let before = entry.ring.replace((at, timer));
+                let before = entry.set_ring(Some((at, timer)));
                 self.call_off(key, before);
                 self.timers.set(at, key);
             }
             Ask::Quiet => {
-                let before = entry.ring.take();
+                let before = entry.set_ring(None);
                 self.call_off(key, before);
             }
             Ask::Admit => self.admit(key),
@@ -226,7 +226,7 @@ impl Actor {
     /// Its outcome is stored and nothing of it runs: others may have its place.
     fn done(&mut self, key: Key) {
         let Some(entry) = self.slab.remove(key) else { return };
-        self.call_off(key, entry.ring);
+        self.call_off(key, entry.ring());
         let run_id = entry.it.run_id();
         if entry.shown {
             self.board.hide_run(run_id);
@@ -320,10 +320,17 @@ impl Actor {
             self.read_ahead(&due);
             for (at, key) in due.drain(..) {
                 // What was put off or called off meanwhile does not ring.
-                let rang = |entry: &mut Entry| entry.ring.take_if(|(set, _)| *set == at);
+                let rang = |entry: &mut Entry| {
+                    let rings = entry.ring().is_some_and(|(set, _)| set == at);
+                    if rings { entry.set_ring(None) } else { None }
+                };
                 match self.slab.get_mut(key).and_then(rang) {
                     Some((_, Timer::Due)) if self.begins_at_once(key) => {}
                     Some((_, timer)) => {
+                        if matches!(timer, Timer::StartTimeout | Timer::RunTime) {
+                            // It may have started, or ended, in time: that is heard first.
+                            self.hear_held();
+                        }
                         // Nobody who is due later asks for a place before it.
                         self.tell(key, Happened::Rang(timer));
                         self.settle();
@@ -401,17 +408,17 @@ impl Actor {
             "the clock was set: runs that wait for a time of day go by the new one"
         );
         for (_, entry) in self.slab.iter_mut() {
-            if let Some((at, timer)) = &mut entry.ring {
+            if let Some((at, timer)) = entry.ring() {
                 match timer {
                     Timer::Due | Timer::Deadline => {}
                     Timer::StartTimeout | Timer::RunTime | Timer::Retry => {
-                        *at = Timestamp(at.0.saturating_add(by_ms));
+                        entry.set_ring(Some((Timestamp(at.0.saturating_add(by_ms)), timer)));
                     }
                 }
             }
         }
         let rings =
-            self.slab.iter_mut().filter_map(|(key, entry)| entry.ring.map(|(at, _)| (at, key)));
+            self.slab.iter_mut().filter_map(|(key, entry)| entry.ring().map(|(at, _)| (at, key)));
         self.timers.replace(rings);
         self.generator.look_at_all();
     }

@@ -26,6 +26,8 @@ const FLUSH_AT: usize = 100;
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 /// So many are on their way at once: the board commits them in groups.
 const MOST_FLYING: usize = 4_096;
+/// With so many waiting to be sent, others that nobody waits for need not be made yet.
+const BUSY: usize = 4_096;
 /// With so many waiting, whoever makes more of them is slowed down.
 const FULL: usize = 131_072;
 
@@ -182,6 +184,11 @@ impl Syncer {
     /// Whether whoever makes updates is to wait.
     pub(super) fn is_full(&self) -> bool {
         self.lines.count >= FULL
+    }
+
+    /// Whether what nobody waits for had better be made later: an update that waits costs much more than the news of it.
+    pub(super) fn is_busy(&self) -> bool {
+        self.queue.len() >= BUSY
     }
 
     /// Whether one more that is urgent would be sent with the next flush.

@@ -9,7 +9,7 @@ fn only(names: &[&str]) -> Domains {
 }
 
 fn who(role: Role, domains: Domains) -> Who {
-    Who { role, domains, name: "ann".to_owned(), token: None }
+    Who { role, domains, name: "ann".into(), token: None }
 }
 
 fn domain(name: &str) -> Domain {

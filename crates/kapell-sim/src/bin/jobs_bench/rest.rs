@@ -114,7 +114,7 @@ fn trigger(number: u32, jobs: u32, now: Timestamp) -> JobRequest {
         run_id: RunId::asked_for(&job_id, due_at, u64::from(drawn)),
         scheduled_at: due_at,
         due_at,
-        trigger: Trigger::Manual { who: "bench".into() },
+        trigger: Trigger::Manual { who: arcstr::literal!("bench") },
         parameters: BTreeMap::new(),
     };
     JobRequest::Trigger { job_id, run }

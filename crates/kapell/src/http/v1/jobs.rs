@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arcstr::ArcStr;
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LOCATION};
 use kapell_api::v1::{JobView, NextMoment, NextMoments, PauseWanted, TriggerWanted};
@@ -70,7 +71,7 @@ pub(super) async fn pause(call: Call) -> Answered {
 pub(super) async fn pause_with(asked: &Asked, wanted: PauseWanted) -> Result<(), Box<Problem>> {
     let job_id = job_of(asked)?;
     intend_job(&asked.note, &*asked.desk, &job_id).await?;
-    let cause = PauseCause::Person { who: name(&asked.who) };
+    let cause = PauseCause::Person { who: name(&asked.who).to_string() };
     ask(&*asked.desk, JobRequest::Pause { job_id, cause, note: wanted.note }).await.map(drop)
 }
 
@@ -103,7 +104,7 @@ pub(super) async fn trigger_with(
         run_id: RunId::asked_for(&job_id, now, ids.draw()),
         scheduled_at: now,
         due_at: now,
-        trigger: Trigger::Manual { who: name(&asked.who).into() },
+        trigger: Trigger::Manual { who: name(&asked.who) },
         parameters,
     };
     let run_id = run.run_id.clone();
@@ -163,8 +164,8 @@ pub(super) fn job_of(asked: &Asked) -> Result<JobId, Box<Problem>> {
 }
 
 /// Who did it, for those who read it later.
-pub(super) fn name(who: &Who) -> String {
-    if who.name.is_empty() { who.role.kind().name().to_owned() } else { who.name.clone() }
+pub(super) fn name(who: &Who) -> ArcStr {
+    if who.name.is_empty() { who.role.kind().name().into() } else { who.name.clone() }
 }
 
 pub(super) async fn ask(desk: &dyn Desk, request: JobRequest) -> Result<Reply, Box<Problem>> {

@@ -122,7 +122,7 @@ pub(super) async fn retry_with(
         run_id: RunId::asked_for(&job_id, before.scheduled_at, ids.draw()),
         scheduled_at: before.scheduled_at,
         due_at: now,
-        trigger: Trigger::Retry { of, who: name(&asked.who).into() },
+        trigger: Trigger::Retry { of, who: name(&asked.who) },
         parameters: before.parameters.clone(),
     };
     let run_id = run.run_id.clone();
