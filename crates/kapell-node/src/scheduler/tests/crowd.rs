@@ -8,6 +8,7 @@ use kapell_store::model::SHARDS;
 use super::fakes::Manner;
 use super::stage::{Lead, Stage, job, secs};
 use crate::board::tests::theatre::pass;
+use crate::scheduler::backend::Attempt;
 use crate::testing::{Call, Fault};
 
 const JOBS: usize = 10_000;
@@ -123,4 +124,29 @@ async fn what_is_to_begin_and_waits_to_be_stored_goes_by_what_was_decided_and_ca
     };
     assert_eq!(late.iter().map(launched).collect::<Vec<_>>(), [1, 1, 0]);
     assert_eq!(stage.fake.state().launches.len(), 5_002);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_heard_late_because_much_is_to_be_stored_was_in_time() {
+    let stage = Stage::new();
+    stage.fake.state().manner = Manner::NeverStarts;
+    let lead = stage.open().await;
+    lead.apply(job("many", r#", "overlap": "allow", "start_timeout": "30s""#)).await;
+    let now = stage.wall();
+    // More than are on their way at once and wait for that.
+    for drawn in (0..10_000).step_by(500) {
+        join_all((drawn..drawn + 500).map(|drawn| lead.trigger("many", drawn, now))).await;
+    }
+    pass(secs(5)).await;
+    let launches: Vec<_> =
+        stage.fake.state().launches.iter().map(|(attempt, _)| attempt.clone()).collect();
+    assert_eq!(launches.len(), 10_000);
+    stage.theatre.store.next(Call::Commit, 1, Fault::Delay(secs(60)));
+    launches.iter().for_each(|attempt| stage.fake.start(attempt));
+    pass(secs(45)).await;
+    let state = |attempt: &Attempt| lead.run(&attempt.run_id).state;
+    assert!(launches.iter().all(|attempt| state(attempt) == RunState::ContainerCreating));
+    pass(secs(30)).await;
+    assert!(launches.iter().all(|attempt| state(attempt) == RunState::Running), "all had started");
+    assert!(stage.fake.state().stops.is_empty(), "none was taken for late");
 }

@@ -108,7 +108,7 @@ impl Fake {
         }
     }
 
-    fn start(&self, attempt: &Attempt) {
+    pub(super) fn start(&self, attempt: &Attempt) {
         let at = self.clock.wall();
         self.state().works.insert(attempt.clone(), Known::Running(at));
         self.tell(attempt, What::Started { at });
