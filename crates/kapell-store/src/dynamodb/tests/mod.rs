@@ -1,5 +1,6 @@
 mod faults;
 mod front;
+mod listing;
 mod opening;
 mod rest;
 mod storm;
