@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 
 use super::cluster::{Cluster, Kind};
-use super::{failover, faults, servers, transfer};
+use super::{failover, faults, on_each_pair, servers, transfer};
 use crate::bench::{Bench, skip};
 
 /// Makes tests of functions that take a cluster.
@@ -37,6 +37,11 @@ on_each_way_of_dynamodb! {
         nobody_leads_on_half_a_restore,
         a_store_that_is_led_is_backed_up_but_not_restored,
         a_store_is_not_copied_onto_itself;
+}
+
+on_each_pair! {
+    a_copy_of_etcd_goes_into_dynamodb: Etcd, DynamoDb;
+    a_copy_of_postgres_goes_into_dynamodb: Postgres, DynamoDb;
 }
 
 #[test]
