@@ -14,6 +14,8 @@ pub(crate) mod proxy;
 mod refusing;
 mod servers;
 mod shutdown;
+#[cfg(feature = "dynamodb")]
+pub(crate) mod throttle;
 mod transfer;
 mod wrong;
 
