@@ -3,6 +3,8 @@ mod front;
 mod listing;
 mod opening;
 mod rest;
+mod rights;
+mod secured;
 mod storm;
 mod url;
 
