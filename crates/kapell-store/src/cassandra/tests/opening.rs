@@ -1,18 +1,13 @@
 use std::error::Error as _;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::super::Cassandra;
 use super::super::address::Address;
 use super::super::link::connect;
 use super::Place;
+use super::wire::Wire;
 use crate::error::Error;
 use crate::model::{Generation, Key, Write};
 use crate::open::How;
@@ -71,39 +66,6 @@ async fn a_store_may_be_made_by_many_at_once() {
     }
 }
 
-/// Stands in front of a server and keeps it from hearing of the first table for so long.
-async fn slow_with_tables(server: String, by: Duration) -> (SocketAddr, JoinSet<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, first) = (listener.local_addr().unwrap(), Arc::new(AtomicBool::new(true)));
-    let mut tasks = JoinSet::new();
-    tasks.spawn(async move {
-        let mut lines = JoinSet::new();
-        while let Ok((client, _)) = listener.accept().await {
-            let (mut from_client, mut to_client) = client.into_split();
-            let server = TcpStream::connect(&server).await.unwrap();
-            let (mut from_server, mut to_server) = server.into_split();
-            lines.spawn(async move {
-                let _ = tokio::io::copy(&mut from_server, &mut to_client).await;
-            });
-            let first = Arc::clone(&first);
-            lines.spawn(async move {
-                let mut bytes = vec![0; 64 << 10];
-                while let Ok(length @ 1..) = from_client.read(&mut bytes).await {
-                    let text = b"CREATE TABLE";
-                    let makes = bytes[..length].windows(text.len()).any(|part| part == text);
-                    if makes && first.swap(false, Ordering::Relaxed) {
-                        sleep_until(Instant::now() + by).await;
-                    }
-                    if to_server.write_all(&bytes[..length]).await.is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    (address, tasks)
-}
-
 /// The first host on a machine that is busy must not end over what takes longer than any call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_may_take_longer_to_make_than_a_call() {
@@ -111,8 +73,8 @@ async fn tables_may_take_longer_to_make_than_a_call() {
         return;
     };
     let timeout = Duration::from_secs(2);
-    let (at, _tasks) = slow_with_tables(place.at.clone(), timeout * 3 / 2).await;
-    place.at = at.to_string();
+    let wire = Wire::slow_with_tables(&place.at, timeout * 3 / 2).await;
+    place.at = wire.address.to_string();
     let (url, began) = (place.url(&place.login, "replication=1"), Instant::now());
     let store = Cassandra::open(&url, &How { timeout, ..how() }).await.unwrap();
     assert!(began.elapsed() > timeout, "it was as fast as any call");
