@@ -60,10 +60,10 @@ async fn what_a_backup_asks_is_asked_again_if_it_fails() {
 #[tokio::test(start_paused = true)]
 async fn what_a_copy_asks_of_its_target_is_asked_again_if_it_fails() {
     let calls = [Call::Read, Call::List, Call::Lift, Call::Raise, Call::Scan, Call::Commit];
-    let faults = calls.map(|call| (call, FEW, Fault::Fail));
+    let failing = calls.map(|call| (call, FEW, Fault::Fail));
     // The first to be inserted is the seat, the next the mark. What was done without an answer is not done twice.
     let lost = [(Call::Insert, 2, Fault::LoseAnswer), (Call::Delete, 1, Fault::LoseAnswer)];
-    for (call, times, fault) in faults.into_iter().chain(lost) {
+    for (call, times, fault) in failing.into_iter().chain(lost) {
         let (from, store) = (filled().await, mem());
         let faulty = Arc::new(Faulty::new(Arc::clone(&store)));
         faulty.next(call, times, fault);
