@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kapell_core::causes::chain;
 use kapell_core::seams::{Clock, Ids};
 use kapell_core::seat::{Record, Seat};
 use kapell_store::archive::{ArchiveReader, ArchiveWriter, Batch, Head};
@@ -24,7 +25,7 @@ const READINGS: usize = 20;
 const LEASE: Duration = Duration::from_secs(20);
 /// Longer than a lease: one that was killed in the middle leaves its seats until they run out.
 const WINDOW: Duration = Duration::from_secs(30);
-/// How often a commit of unknown outcome is sent, and how long it is waited in between.
+/// How often something that failed but may pass is sent, and how long it is waited in between.
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Where a seat's holder would be reached if it were a host.
@@ -171,10 +172,11 @@ struct Live<'a> {
 
 impl<'a> Live<'a> {
     async fn begin(store: &'a dyn Store) -> Result<Self, Error> {
-        if store.read(&keys::unfinished()).await?.held.is_some() {
+        let mark = keys::unfinished();
+        if again(|| store.read(&mark)).await?.held.is_some() {
             return Err(Error::Unfinished { store: store.name().to_owned() });
         }
-        let entries = store.list().await?;
+        let entries = again(|| store.list()).await?;
         let generations = entries.into_iter().map(|(key, entry)| (key, entry.generation));
         let head = Head { generations: generations.collect() };
         let shards = seats(&head).flat_map(|(seat, _)| Shard::all(seat)).collect();
@@ -184,9 +186,9 @@ impl<'a> Live<'a> {
     async fn next(&mut self) -> Result<Option<Batch>, Error> {
         let Some(shard) = self.shards.pop_front() else { return Ok(None) };
         for _ in 0..READINGS {
-            let before = self.store.fence(shard).await?;
+            let before = again(|| self.store.fence(shard)).await?;
             let items = read_all(self.store, shard).await?;
-            if self.store.fence(shard).await? == before {
+            if again(|| self.store.fence(shard)).await? == before {
                 return Ok(Some(Batch { shard, items }));
             }
         }
@@ -197,7 +199,7 @@ impl<'a> Live<'a> {
 async fn read_all(store: &dyn Store, shard: Shard) -> Result<Vec<Item>, StoreError> {
     let (mut items, mut after) = (Vec::new(), None);
     loop {
-        let page = store.scan(shard, after.as_ref()).await?;
+        let page = again(|| store.scan(shard, after.as_ref())).await?;
         items.extend(page.items);
         after = page.next;
         if after.is_none() {
@@ -259,13 +261,13 @@ impl Target {
         source: Option<&dyn Store>,
     ) -> Result<(), Error> {
         let store = Arc::clone(&self.store);
-        let entries = store.list().await?;
+        let entries = again(|| store.list()).await?;
         for (key, entry) in &entries {
             let Some((seat, standing)) = keys::seat_of(key).zip(entry.held.as_ref()) else {
                 continue;
             };
             if leave.alone {
-                let _gone = store.compare_and_delete(key, &standing.value).await?;
+                let _gone = again(|| store.compare_and_delete(key, &standing.value)).await?;
                 continue;
             }
             // One of us may have been killed: its seat is waited for.
@@ -286,30 +288,45 @@ impl Target {
             let tenure = taken.map_err(|source| Error::NotTaken { store: name(), seat, source })?;
             self.seats.push((tenure, Vec::new()));
         }
-        let key = keys::unfinished();
         let former = self.may_fill(leave).await?;
-        let marked = match &former.held {
-            Some(standing) => {
-                store.compare_and_swap(&key, &standing.value, &self.mark, None).await?
-            }
-            None => store.insert_if_absent(&key, former.generation, &self.mark, None).await?,
-        };
-        if !marked.is_done() {
+        if !again(|| self.put_mark(&former)).await? {
             return Err(Error::Deposed(Seat::FIRST));
         }
         // By whatever names the two go: what was written here is not to be read there.
         let Some(source) = source else { return Ok(()) };
-        let seen = source.read(&key).await?.held;
+        let key = keys::unfinished();
+        let seen = again(|| source.read(&key)).await?.held;
         if seen.is_some_and(|held| held.value == self.mark) {
-            let _gone = store.compare_and_delete(&key, &self.mark).await?;
+            self.take_mark().await?;
             return Err(Error::SameStore { store: store.name().to_owned() });
         }
         Ok(())
     }
 
+    /// Puts the mark where `former` stood; false if somebody else was faster. May be sent again.
+    async fn put_mark(&self, former: &Entry) -> Result<bool, StoreError> {
+        let (store, key, mark) = (&self.store, keys::unfinished(), &self.mark);
+        let marked = match &former.held {
+            Some(standing) => store.compare_and_swap(&key, &standing.value, mark, None).await?,
+            None => store.insert_if_absent(&key, former.generation, mark, None).await?,
+        };
+        if marked.is_done() {
+            return Ok(true);
+        }
+        // An earlier attempt of ours may have landed.
+        Ok(store.read(&key).await?.held.is_some_and(|held| held.value == *mark))
+    }
+
+    /// Nobody else has this mark: if it is not there, it is gone.
+    async fn take_mark(&self) -> Result<(), StoreError> {
+        let key = keys::unfinished();
+        again(|| self.store.compare_and_delete(&key, &self.mark)).await.map(drop)
+    }
+
     /// Whether what is there may go, and the mark that stands.
     async fn may_fill(&self, leave: Leave) -> Result<Entry, Error> {
-        let mark = self.store.read(&keys::unfinished()).await?;
+        let key = keys::unfinished();
+        let mark = again(|| self.store.read(&key)).await?;
         // What an unfinished one left is nobody's.
         if !leave.replace && mark.held.is_none() && !is_empty(&*self.store).await? {
             return Err(Error::NotEmpty { store: self.store.name().to_owned() });
@@ -321,13 +338,15 @@ impl Target {
     async fn clear(&mut self, head: &Head) -> Result<(), Error> {
         for (seat, generation) in seats(head) {
             let floor = Generation(generation.0.saturating_add(EPOCH_GAP));
-            self.store.lift(&keys::leader(seat), floor).await?;
+            let key = keys::leader(seat);
+            again(|| self.store.lift(&key, floor)).await?;
             self.moved.seats += 1;
         }
         for at in 0..self.seats.len() {
             let tenure = self.seats[at].0.clone();
             let seat = tenure.seat();
-            let Raise::Done(fences) = self.store.raise(seat, tenure.epoch()).await? else {
+            let raised = again(|| self.store.raise(seat, tenure.epoch())).await?;
+            let Raise::Done(fences) = raised else {
                 return Err(Error::Deposed(seat));
             };
             self.seats[at].1 = fences;
@@ -380,9 +399,29 @@ impl Target {
     }
 
     async fn finish(self) -> Result<Moved, Error> {
-        let _gone = self.store.compare_and_delete(&keys::unfinished(), &self.mark).await?;
+        self.take_mark().await?;
         self.elections.cleanup().await;
         Ok(self.moved)
+    }
+}
+
+/// Asks until there is an answer, as long as the failure may pass: a store may be throttled, and one with much that was
+/// deleted learns from each attempt how to go on. Only for what may be sent twice.
+async fn again<T, F>(ask: impl Fn() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match ask().await {
+            Err(error) if may_pass(&error) && tries < TRIES => {
+                let error = chain(&error);
+                tracing::warn!(error, "the store gave no answer; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+            answer => return answer,
+        }
     }
 }
 
@@ -440,7 +479,7 @@ fn groups(ops: Vec<Op>, limits: Limits) -> Vec<Vec<Op>> {
 }
 
 async fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
-    for (key, _) in store.list().await? {
+    for (key, _) in again(|| store.list()).await? {
         for shard in keys::seat_of(&key).into_iter().flat_map(Shard::all) {
             if holds_any(store, shard).await? {
                 return Ok(false);
@@ -453,10 +492,13 @@ async fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
 async fn holds_any(store: &dyn Store, shard: Shard) -> Result<bool, StoreError> {
     let mut after = None;
     loop {
-        let page = store.scan(shard, after.as_ref()).await?;
+        let page = again(|| store.scan(shard, after.as_ref())).await?;
         after = page.next;
         if !page.items.is_empty() || after.is_none() {
             return Ok(!page.items.is_empty());
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

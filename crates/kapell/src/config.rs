@@ -82,8 +82,7 @@ pub(crate) struct Config {
     origins: Vec<Origin>,
 }
 
-const STORES: &str =
-    "mem:, file:DIR, etcd://HOST:PORT, postgres://USER@HOST/DATABASE or dynamodb://REGION/TABLE";
+const STORES: &str = "mem:, file:DIR, etcd://HOST:PORT, postgres://USER@HOST/DATABASE, cassandra://HOST/KEYSPACE or dynamodb://REGION/TABLE";
 
 /// A URL as others may see it.
 fn without_password(url: &str) -> String {

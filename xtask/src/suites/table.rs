@@ -158,7 +158,7 @@ pub(crate) const SUITES: &[Suite] = &[
     Suite { name: "jobs",       parts: &[WITH_SCHEDULER, WITH_JOBS], budget: minutes(4), quick: true, apart: false, backends: &["etcd", "postgres"] },
     Suite { name: "cells",      parts: &[WITH_CHAOS, WITH_CELLS, WITH_FLEET], budget: minutes(5), quick: true, apart: false, backends: &["etcd", "registry"] },
     Suite { name: "kubernetes", parts: &[WITH_KUBERNETES, HOSTS_ON_KUBERNETES, ALONE_ON_KUBERNETES], budget: minutes(5), quick: true, apart: true, backends: &["kubernetes"] },
-    Suite { name: "databases",  parts: &[WITH_CASSANDRA, HOSTS_ON_CASSANDRA, API_ON_CASSANDRA], budget: minutes(3), quick: true, apart: true, backends: &["cassandra", "dynamodb"] },
+    Suite { name: "databases",  parts: &[WITH_CASSANDRA, HOSTS_ON_CASSANDRA, API_ON_CASSANDRA], budget: minutes(3), quick: true, apart: true, backends: &["cassandra", "dynamodb", "etcd", "postgres"] },
 ];
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The tables of a store.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use scylla::client::session::Session;
 use scylla::statement::Statement;
@@ -12,30 +13,19 @@ use super::link::Levels;
 use crate::model::SHARDS;
 
 pub(super) const FORMAT: u32 = 1;
+/// Nodes that are busy make tables for many times as long as they answer anything else, and all of them have to agree.
+pub(super) const MAKING: Duration = Duration::from_mins(2);
 const TABLES: [&str; 3] = ["layout", "entry", "record"];
 
 /// What a store says of itself.
 type Found = (Option<i32>, Option<i32>, Option<String>);
 
-/// Makes sure that a store of the known format is there, laid out now if `create` says so.
-///
-/// A role that may not create anything is fine as long as there is nothing to create.
-pub(super) async fn check(
-    session: &Session,
-    address: &Address,
-    create: bool,
-) -> Result<(), Failure> {
+/// Whether there is a store, which then is of the known format.
+pub(super) async fn is_there(session: &Session, address: &Address) -> Result<bool, Failure> {
     let tables = tables(session, address).await?;
     let is_whole = TABLES.iter().all(|name| tables.contains(*name));
     let found = if is_whole { found(session, address).await? } else { None };
-    let (format, shards, serial) = match found {
-        Some(found) => found,
-        None if create => {
-            lay_out(session, address, &tables).await?;
-            self::found(session, address).await?.ok_or(Failure::Absent)?
-        }
-        None => return Err(Failure::Absent),
-    };
+    let Some((format, shards, serial)) = found else { return Ok(false) };
     let shards = shards.unwrap_or_default();
     if format.map(i64::from) != Some(FORMAT.into()) {
         return Err(Failure::Format(format.map_or("unknown".to_owned(), |it| it.to_string())));
@@ -50,7 +40,7 @@ pub(super) async fn check(
             "its hosts agree by `{theirs}`; with `{ours}` nobody would hear of them"
         )));
     }
-    Ok(())
+    Ok(true)
 }
 
 async fn tables(session: &Session, address: &Address) -> Result<BTreeSet<String>, Failure> {
@@ -75,19 +65,18 @@ async fn found(session: &Session, address: &Address) -> Result<Option<Found>, Fa
     Ok(found.maybe_first_row::<Found>()?)
 }
 
-async fn lay_out(
-    session: &Session,
-    address: &Address,
-    there: &BTreeSet<String>,
-) -> Result<(), Failure> {
-    let keyspace = &address.keyspace;
+/// Makes what is missing of a store. May be done again, and by several at once.
+///
+/// A role that may not create anything is fine as long as there is nothing to create.
+pub(super) async fn make(session: &Session, address: &Address) -> Result<(), Failure> {
+    let (keyspace, there) = (&address.keyspace, tables(session, address).await?);
     if there.is_empty() && !has_keyspace(session, address).await? {
         make_keyspace(session, address).await?;
     }
     for (name, text) in TABLES.into_iter().zip(definitions(keyspace, address.gc_grace_seconds)) {
         // Asking for a table that exists takes the right to make one all the same.
         if !there.contains(name) {
-            session.query_unpaged(text, ()).await?;
+            session.query_unpaged(patient(text), ()).await?;
         }
     }
     let agreement = address.agreement();
@@ -96,7 +85,14 @@ async fn lay_out(
          WHERE store = ? IF format = null"
     );
     // Whoever was faster has written theirs, which is looked at next.
-    Answer::of(session.query_unpaged(first, (&address.store,)).await?).map(drop)
+    Answer::of(session.query_unpaged(patient(first), (&address.store,)).await?).map(drop)
+}
+
+/// One that takes as long as it takes.
+fn patient(text: String) -> Statement {
+    let mut statement = Statement::new(text);
+    statement.set_request_timeout(Some(MAKING));
+    statement
 }
 
 async fn make_keyspace(session: &Session, address: &Address) -> Result<(), Failure> {
@@ -111,7 +107,7 @@ async fn make_keyspace(session: &Session, address: &Address) -> Result<(), Failu
              `replication=DATACENTRE:3`"
         )));
     };
-    session.query_unpaged(make(&replication.to_cql()), ()).await?;
+    session.query_unpaged(patient(make(&replication.to_cql())), ()).await?;
     Ok(())
 }
 

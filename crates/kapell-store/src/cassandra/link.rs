@@ -22,6 +22,7 @@ use scylla::value::CqlValue;
 
 use super::address::{Address, Serial};
 use super::fault::{Failure, was_not_sent};
+use super::layout::MAKING;
 use super::query::Query;
 
 /// A node that says nothing for about this long twice is left alone until it does.
@@ -31,6 +32,9 @@ const REFRESH: Duration = Duration::from_mins(10);
 
 /// Values for the markers of one statement of a batch.
 pub(super) type Values = Vec<Option<CqlValue>>;
+
+/// All statements, in the order of their numbers.
+pub(super) type Statements = Vec<PreparedStatement>;
 
 /// Who has to agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +66,7 @@ impl Levels {
 pub(super) struct Link {
     address: Address,
     timeout: Duration,
-    statements: Vec<PreparedStatement>,
+    statements: Statements,
     session: RwLock<Arc<Session>>,
     mending: tokio::sync::Mutex<()>,
 }
@@ -94,7 +98,7 @@ pub(super) async fn connect(address: &Address, timeout: Duration) -> Result<Sess
         .connection_timeout(timeout)
         .hostname_resolution_timeout(Some(timeout))
         .metadata_request_clientside_timeout(timeout)
-        .schema_agreement_timeout(timeout)
+        .schema_agreement_timeout(MAKING)
         .pool_size(PoolSize::PerHost(NonZeroUsize::MIN))
         .keepalive_interval(KEEPALIVE)
         .keepalive_timeout(KEEPALIVE)
@@ -112,11 +116,7 @@ pub(super) async fn connect(address: &Address, timeout: Duration) -> Result<Sess
     Ok(builder.build().await?)
 }
 
-/// All statements, in the order of their numbers.
-pub(super) async fn prepare(
-    session: &Session,
-    address: &Address,
-) -> Result<Vec<PreparedStatement>, Failure> {
+pub(super) async fn prepare(session: &Session, address: &Address) -> Result<Statements, Failure> {
     let levels = Levels::of(address.serial);
     let texts = Query::ALL.map(|query| query.cql(&address.keyspace));
     let mut statements =
@@ -131,7 +131,7 @@ impl Link {
     pub(super) fn new(
         address: Address,
         session: Session,
-        statements: Vec<PreparedStatement>,
+        statements: Statements,
         timeout: Duration,
     ) -> Self {
         let session = RwLock::new(Arc::new(session));

@@ -34,12 +34,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kapell_core::seams::Clock;
+use scylla::client::session::Session;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use self::address::Address;
 use self::fault::Failure;
-use self::link::Link;
+use self::link::{Link, Statements};
 use self::own::Own;
 use self::slices::Bounds;
 use crate::error::Error;
@@ -80,30 +81,15 @@ impl Cassandra {
         let address = Address::parse(url)?;
         let name = address.name();
         let began = how.clock.now();
-        let opened = async {
-            let session = link::connect(&address, how.timeout).await?;
-            let mut left = TRIES;
-            loop {
-                left -= 1;
-                let ready = async {
-                    layout::check(&session, &address, how.create).await?;
-                    link::prepare(&session, &address).await
-                };
-                match ready.await {
-                    Err(failure) if failure.is_about_tables() && left > 0 => sleep(MOMENT).await,
-                    ready => return Ok(Link::new(address, session, ready?, how.timeout)),
-                }
-            }
-        };
+        let opened = open(address, how).await;
         let tried = || how.clock.now().since(began);
-        let link = match timeout(how.timeout, opened).await {
-            Ok(opened) => {
-                opened.map_err(|failure: Failure| failure.told(&name, "open", tried()))?
-            }
-            Err(late) => {
-                let (store, source) = (name, late.into());
+        let link = match opened {
+            // That nobody answered at all is told as it is by all drivers.
+            Err(Failure::Late(limit)) if limit == how.timeout => {
+                let (store, source) = (name, Failure::Late(limit).into());
                 return Err(Error::Unreachable { store, tried: tried(), source });
             }
+            opened => opened.map_err(|failure| failure.told(&name, "open", tried()))?,
         };
         Ok(Self {
             name,
@@ -127,6 +113,60 @@ impl Cassandra {
             Ok(answer) => answer
                 .map_err(|failure| failure.told(&self.name, call, self.clock.now().since(began))),
             Err(_) => Err(Error::Timeout { store: self.name.clone(), call, limit: self.timeout }),
+        }
+    }
+}
+
+async fn limited<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    timeout(limit, work).await.unwrap_or(Err(Failure::Late(limit)))
+}
+
+/// What is there is opened within the limit of a call. To make tables takes longer than anything else, once.
+async fn open(address: Address, how: &How) -> Result<Link, Failure> {
+    let found = limited(how.timeout, async {
+        let session = link::connect(&address, how.timeout).await?;
+        let found = find(&session, &address).await?;
+        Ok((session, found))
+    });
+    let (session, found) = found.await?;
+    let statements = match found {
+        Some(statements) => statements,
+        None if how.create => limited(layout::MAKING, make(&session, &address)).await?,
+        None => return Err(Failure::Absent),
+    };
+    Ok(Link::new(address, session, statements, how.timeout))
+}
+
+/// What is prepared for a store that is there.
+async fn find(session: &Session, address: &Address) -> Result<Option<Statements>, Failure> {
+    let mut left = TRIES;
+    loop {
+        left -= 1;
+        let found = async {
+            if !layout::is_there(session, address).await? {
+                return Ok(None);
+            }
+            link::prepare(session, address).await.map(Some)
+        };
+        match found.await {
+            Err(failure) if failure.is_about_tables() && left > 0 => sleep(MOMENT).await,
+            found => return found,
+        }
+    }
+}
+
+async fn make(session: &Session, address: &Address) -> Result<Statements, Failure> {
+    loop {
+        let made = async {
+            layout::make(session, address).await?;
+            find(session, address).await?.ok_or(Failure::Absent)
+        };
+        match made.await {
+            Err(failure) if failure.is_about_tables() => sleep(MOMENT).await,
+            made => return made,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A client of the service: whom it believes, as whom it asks, by which clock it signs.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,6 +12,9 @@ use aws_smithy_async::time::TimeSource;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use kapell_core::seams::Clock;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use super::address::{Address, Credentials};
 use crate::open::How;
@@ -70,11 +74,21 @@ pub(super) async fn connect(address: &Address, how: &How) -> Result<Client, Stri
 fn trust(address: &Address) -> Result<TlsContext, String> {
     let store = match &address.ca {
         None => TrustStore::default(),
-        Some(path) => {
-            let unreadable = |error| format!("the authorities in `{}`: {error}", path.display());
-            let pem = std::fs::read(path).map_err(unreadable)?;
-            TrustStore::empty().with_pem_certificate(pem)
-        }
+        Some(path) => TrustStore::empty().with_pem_certificate(authorities(path)?),
     };
     TlsContext::builder().with_trust_store(store).build().map_err(|error| error.to_string())
+}
+
+/// Looks at them first: the client would end the program over a damaged one, and believe nobody if there is none.
+fn authorities(path: &Path) -> Result<Vec<u8>, String> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        format!("the authorities in `{}`: {why}; `ca` wants certificates in PEM", path.display())
+    };
+    let pem = std::fs::read(path).map_err(|error| wrong(&error))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| wrong(&error))?;
+        roots.add(certificate).map_err(|error| wrong(&error))?;
+    }
+    if roots.is_empty() { Err(wrong(&"there are no certificates in it")) } else { Ok(pem) }
 }

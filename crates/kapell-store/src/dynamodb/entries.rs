@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::item::{ENTRIES, PARTITION, SORT, Stand, bytes, key_in, number, text};
 use super::turns::ask;
 use crate::check;
+use crate::error::Error;
 use crate::model::{Entry, Generation, Key, Write};
 
 /// What came of a write under a condition.
@@ -170,7 +171,8 @@ impl Core {
         self.settled(key, stand).await
     }
 
-    pub(super) async fn look_at_all(&self) -> Result<Vec<(Key, Entry)>, Failure> {
+    /// There may be many: it is each question that has a limit.
+    pub(super) async fn look_at_all(&self) -> Result<Vec<(Key, Entry)>, Error> {
         let query = self
             .client
             .query()
@@ -181,13 +183,18 @@ impl Core {
         let (mut all, mut behind) = (Vec::new(), None);
         loop {
             let page = query.clone().set_exclusive_start_key(behind);
-            let page = ask(self.timeout, || page.clone().send()).await?;
-            for item in page.items() {
-                let key = key_in(item)?;
-                let entry = self.settled(&key, Stand::of(item)?).await?;
+            let page = async {
+                let page = ask(self.timeout, || page.clone().send()).await?;
+                let stands = page.items().iter().map(|item| Ok((key_in(item)?, Stand::of(item)?)));
+                let stands: Vec<_> = stands.collect::<Result<_, Failure>>()?;
+                Ok((stands, page.last_evaluated_key))
+            };
+            let (stands, more) = self.within("list", page).await?;
+            for (key, stand) in stands {
+                let entry = self.within("list", self.settled(&key, stand)).await?;
                 all.push((key, entry));
             }
-            behind = page.last_evaluated_key;
+            behind = more;
             if behind.is_none() {
                 return Ok(all);
             }

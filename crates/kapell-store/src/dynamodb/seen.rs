@@ -57,6 +57,8 @@ impl Sights {
         if let Some(known) = known {
             // Lifted, perhaps: that is no new write, and time goes on.
             known.stand = stand;
+            // A look may have come before the answer to our own write.
+            known.own |= own;
             return known.judge(now);
         }
         let sight = Sight { stand, since: now, own };
@@ -130,6 +132,18 @@ mod tests {
         let judged = sights.see(&key, stand(1, 9), false, at(101));
         assert_eq!(judged.entry.generation, Generation(9));
         assert_eq!(left(&judged), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_write_of_ours_that_is_seen_before_its_answer_comes_is_ours_all_the_same() {
+        let (mut sights, key) = (Sights::default(), Key::new(*b"k"));
+        sights.see(&key, stand(1, 1), false, at(100));
+        assert!(!sights.is_ours(&key, at(100)), "nobody has said yet whose it is");
+        let judged = sights.see(&key, stand(1, 1), true, at(101));
+        assert!(sights.is_ours(&key, at(101)));
+        assert_eq!(left(&judged), Some(Duration::from_secs(1)), "it counts from the look");
+        sights.see(&key, stand(1, 1), false, at(101));
+        assert!(sights.is_ours(&key, at(101)), "a look takes nothing away");
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Ttl for DynamoDb {
     }
 
     async fn list(&self) -> Result<Vec<(Key, Entry)>, Error> {
-        self.core.within("list", self.core.look_at_all()).await
+        self.core.look_at_all().await
     }
 
     async fn lift(&self, key: &Key, floor: Generation) -> Result<(), Error> {

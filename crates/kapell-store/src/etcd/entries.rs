@@ -10,6 +10,7 @@ use etcd_client::{Compare, CompareOp, DeleteOptions, PutOptions, Txn, TxnOp, Txn
 use etcd_client::{GetOptions, KeyValue, TxnResponse};
 use futures_util::future::{join, try_join, try_join_all};
 
+use super::ears::Seen;
 use super::failure::Failure;
 use super::leases::{Lease, LeaseId, Pulse, Seconds, Spare};
 use super::paths::{behind, end_of};
@@ -169,11 +170,13 @@ impl Etcd {
             Txn::new().when([holds(&path, old)]).and_then([TxnOp::put(path, new, Some(options))]);
         let answer = self.link.txn(txn).await?;
         if answer.succeeded() {
+            let left = lease_left(&answer);
+            let was_ours = self.leases.is_ours(key, left);
             match ttl {
                 Some(ttl) => self.leases.stands(key, ttl, Lease::new(lease)),
                 None => self.leases.forget(key),
             }
-            self.leases.discard(lease_left(&answer));
+            self.leave(left, was_ours).await?;
         } else if let Some(ttl) = ttl {
             self.leases.keep(ttl, Spare { lease: Lease::new(lease), since: now });
         }
@@ -195,7 +198,13 @@ impl Etcd {
         old: &[u8],
         mut lease: Lease,
     ) -> Result<Option<Write>, Failure> {
+        if self.is_kept_unseen(old, &mut lease).await {
+            self.leases.give_back(key, lease);
+            return Ok(Some(Write::Done));
+        }
         let path = self.paths.entry(key);
+        // What was heard until now is in the look.
+        let mark = self.ears.mark(key, self.link.member());
         let look = self.link.get(&path, GetOptions::new());
         let (found, pulse) = join(look, self.link.keep_alive(&mut lease)).await;
         let standing = found?.take_kvs().pop();
@@ -206,8 +215,26 @@ impl Etcd {
             return Ok(if is_old { None } else { Some(Write::Lost) });
         }
         let is_alive = !is_old || pulse? == Pulse::Beats;
+        lease.seen = mark.filter(|_| is_old && is_alive).map(|mark| Seen::new(old, mark));
         self.leases.give_back(key, lease);
         Ok(is_alive.then_some(Write::of(is_old)))
+    }
+
+    /// Renews by the keep-alive alone, if a watch of ours would have told that somebody has changed the entry since the
+    /// last look, and has not.
+    ///
+    /// Whoever takes an entry off a lease that is not its own has that lease revoked before it says so: that this one is
+    /// alive means that nobody was told of any change. The watch is for those who do not keep to that, and for changes
+    /// that nobody has been told of yet.
+    async fn is_kept_unseen(&self, old: &[u8], lease: &mut Lease) -> bool {
+        let Some(seen) = lease.seen.take() else { return false };
+        let member = self.link.member();
+        if !seen.stands(old, member) || self.link.beat(lease).await != Some(Pulse::Beats) {
+            return false;
+        }
+        let stands = seen.stands(old, member);
+        lease.seen = Some(seen);
+        stands
     }
 
     pub(super) async fn delete(&self, key: &Key, old: &[u8]) -> Result<Write, Failure> {
@@ -217,10 +244,22 @@ impl Etcd {
             Txn::new().when([holds(&path, old)]).and_then([TxnOp::delete(path, Some(options))]);
         let answer = self.link.txn(txn).await?;
         if answer.succeeded() {
+            let left = lease_left(&answer);
+            let was_ours = self.leases.is_ours(key, left);
             self.leases.forget(key);
-            self.leases.discard(lease_left(&answer));
+            self.leave(left, was_ours).await?;
         }
         Ok(Write::of(answer.succeeded()))
+    }
+
+    /// Ends a lease that an entry was taken from. Another client may renew by nothing but its lease, so it has to be gone
+    /// before anyone is told; what this one knows itself it need not wait for.
+    async fn leave(&self, lease: LeaseId, was_ours: bool) -> Result<(), Failure> {
+        if was_ours {
+            self.leases.discard(lease);
+            return Ok(());
+        }
+        self.leases.revoke(lease).await
     }
 
     pub(super) async fn look(&self, key: &Key) -> Result<Entry, Failure> {

@@ -3,9 +3,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kapell_core::seams::Moment;
+use tokio::sync::oneshot::channel;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
+use super::ears::Seen;
+use super::failure::Failure;
 use super::link::{Beat, Link};
 use crate::model::Key;
 
@@ -44,11 +47,13 @@ pub(super) enum Pulse {
 pub(super) struct Lease {
     pub(super) id: LeaseId,
     pub(super) beat: Option<Beat>,
+    /// What the last renewal saw on it, if that can be relied on while it is kept alive by this stream.
+    pub(super) seen: Option<Seen>,
 }
 
 impl Lease {
     pub(super) const fn new(id: LeaseId) -> Self {
-        Self { id, beat: None }
+        Self { id, beat: None, seen: None }
     }
 }
 
@@ -122,7 +127,7 @@ impl Leases {
     pub(super) fn borrow(&self, key: &Key, ttl: Seconds) -> Option<Lease> {
         let mut state = locked(&self.state);
         let (_, lease) = state.standing.get_mut(key).filter(|(of, _)| *of == ttl)?;
-        Some(Lease { id: lease.id, beat: lease.beat.take() })
+        Some(Lease { id: lease.id, beat: lease.beat.take(), seen: lease.seen.take() })
     }
 
     pub(super) fn give_back(&self, key: &Key, lease: Lease) {
@@ -147,6 +152,32 @@ impl Leases {
             // A lease that could not be revoked runs out by itself.
             let _ = timeout(patience, link.revoke(id)).await;
         });
+    }
+
+    /// Whether an entry stands on this lease by a write of this client.
+    pub(super) fn is_ours(&self, key: &Key, id: LeaseId) -> bool {
+        locked(&self.state).standing.get(key).is_some_and(|(_, lease)| lease.id == id)
+    }
+
+    /// Revokes a lease from which another's entry was taken: whoever renews by it alone must not be told that it stands
+    /// once somebody was told that it does not. Goes on if nobody waits.
+    pub(super) async fn revoke(&self, id: LeaseId) -> Result<(), Failure> {
+        if id == LeaseId::NONE {
+            return Ok(());
+        }
+        let (link, patience, (tell, told)) = (Arc::clone(&self.link), self.patience, channel());
+        self.spawn(async move {
+            let revoked = match timeout(patience, link.revoke(id)).await {
+                Ok(Err(failure)) if failure.is_lease_gone() => Ok(()),
+                Ok(revoked) => revoked,
+                Err(_) => {
+                    Err(Failure::odd("the lease of what stood there was not revoked in time"))
+                }
+            };
+            // Nobody may wait any more.
+            let _ = tell.send(revoked);
+        });
+        told.await.unwrap_or_else(|_| Err(Failure::odd("the store was closed")))
     }
 
     /// Runs something that ends with the store at the latest.

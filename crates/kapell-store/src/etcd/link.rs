@@ -30,6 +30,9 @@ pub(super) struct Link {
     options: ConnectOptions,
     patience: Duration,
     clock: Arc<dyn Clock>,
+    /// How many messages were sent.
+    #[cfg(test)]
+    pub(super) sent: std::sync::atomic::AtomicU64,
 }
 
 struct Member {
@@ -38,6 +41,7 @@ struct Member {
 }
 
 struct Wires {
+    member: usize,
     client: Client,
     kv: KvClient,
     lease: LeaseClient,
@@ -97,7 +101,25 @@ impl Link {
             options,
             patience: how.timeout / 4,
             clock: Arc::clone(&how.clock),
+            #[cfg(test)]
+            sent: std::sync::atomic::AtomicU64::new(0),
         }
+    }
+
+    /// Counts a message, for tests.
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "only tests count"))]
+    fn sends(&self) {
+        #[cfg(test)]
+        self.sent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The one that is talked to.
+    pub(super) fn member(&self) -> usize {
+        self.turn.load(Ordering::Relaxed)
+    }
+
+    fn attempt(&self, member: usize) -> Attempt<'_> {
+        Attempt { link: self, member, since: self.clock.now(), is_answered: false }
     }
 
     pub(super) fn member_count(&self) -> usize {
@@ -116,7 +138,7 @@ impl Link {
             .get_or_try_init(|| async {
                 let client = Client::connect([endpoint], Some(self.options.clone())).await?;
                 let kv = client.kv_client().max_decoding_message_size(ANSWER_BYTES);
-                Ok(Wires { kv, lease: client.lease_client(), client })
+                Ok(Wires { member, kv, lease: client.lease_client(), client })
             })
             .await
     }
@@ -125,9 +147,9 @@ impl Link {
     where
         F: Future<Output = Result<T, etcd_client::Error>> + Send,
     {
-        let member = self.turn.load(Ordering::Relaxed);
-        let since = self.clock.now();
-        let mut attempt = Attempt { link: self, member, since, is_answered: false };
+        let member = self.member();
+        let mut attempt = self.attempt(member);
+        self.sends();
         let answer = match Box::pin(self.wires(member)).await {
             Ok(wires) => match Box::pin(send(wires)).await {
                 Err(error) if is_stale_login(&error) => {
@@ -189,29 +211,39 @@ impl Link {
         .await
     }
 
+    /// Gives a lease its full time again by a message on the stream that it has. Nothing if it has none to the member that
+    /// is talked to, or if that broke.
+    pub(super) async fn beat(&self, lease: &mut Lease) -> Option<Pulse> {
+        let member = self.member();
+        let mut beat = lease.beat.take().filter(|beat| beat.member == member)?;
+        let mut attempt = self.attempt(member);
+        self.sends();
+        let pulse = beat.again().await;
+        attempt.is_answered = true;
+        let pulse = pulse.ok()?;
+        lease.beat = Some(beat);
+        Some(pulse)
+    }
+
     /// Gives a lease its full time again. That may be asked for any number of times, so a
     /// stream that broke is no reason to give up.
     pub(super) async fn keep_alive(&self, lease: &mut Lease) -> Result<Pulse, Failure> {
-        let member = self.turn.load(Ordering::Relaxed);
-        if let Some(mut beat) = lease.beat.take().filter(|beat| beat.member == member)
-            && let Ok(pulse) = beat.again().await
-        {
-            lease.beat = Some(beat);
+        if let Some(pulse) = self.beat(lease).await {
             return Ok(pulse);
         }
         let id = lease.id;
         let opened = self.call(|wires| {
-            let mut client = wires.lease.clone();
+            let (mut client, member) = (wires.lease.clone(), wires.member);
             async move {
                 match client.keep_alive(id.0).await {
-                    Ok(opened) => Ok(Some(opened)),
+                    Ok((keeper, stream)) => Ok(Some(Beat { member, keeper, stream })),
                     Err(etcd_client::Error::LeaseKeepAliveError(_)) => Ok(None),
                     Err(error) => Err(error),
                 }
             }
         });
-        let Some((keeper, stream)) = opened.await? else { return Ok(Pulse::Gone) };
-        lease.beat = Some(Beat { member, keeper, stream });
+        let Some(beat) = opened.await? else { return Ok(Pulse::Gone) };
+        lease.beat = Some(beat);
         Ok(Pulse::Beats)
     }
 
@@ -226,11 +258,11 @@ impl Link {
         Ok(u64::try_from(left.ttl()).ok().map(Duration::from_secs))
     }
 
-    /// Watches several paths at once. All watches stand when this returns.
-    pub(super) async fn watch(&self, paths: &[Vec<u8>]) -> Result<WatchStream, Failure> {
+    /// Watches several paths at once, at one member. All watches stand when this returns.
+    pub(super) async fn watch(&self, paths: &[Vec<u8>]) -> Result<(usize, WatchStream), Failure> {
         match self.try_watch(paths).await {
             Err(failure) if failure.is_refusal() => {
-                let wires = self.wires(self.turn.load(Ordering::Relaxed)).await?;
+                let wires = self.wires(self.member()).await?;
                 wires.client.refresh_token().await?;
                 self.try_watch(paths).await
             }
@@ -240,12 +272,12 @@ impl Link {
 
     /// A refusal comes as a message on a stream that was opened well, not as an error, and
     /// looks the same whether the login ran out or was never good enough.
-    async fn try_watch(&self, paths: &[Vec<u8>]) -> Result<WatchStream, Failure> {
+    async fn try_watch(&self, paths: &[Vec<u8>]) -> Result<(usize, WatchStream), Failure> {
         let Some((first, others)) = paths.split_first() else {
             return Err(Failure::odd("a watch needs something to watch"));
         };
         let opened = self.call(|wires| {
-            let mut client = wires.client.watch_client();
+            let (mut client, member) = (wires.client.watch_client(), wires.member);
             let (first, others) = (first.clone(), others.to_vec());
             async move {
                 let mut stream = client.watch(first, None).await?;
@@ -262,7 +294,7 @@ impl Link {
                     }
                     missing -= usize::from(message.created());
                 }
-                Ok(Ok(stream))
+                Ok(Ok((member, stream)))
             }
         });
         opened.await?.map_err(Failure::Cancelled)

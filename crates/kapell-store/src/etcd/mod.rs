@@ -1,6 +1,7 @@
 //! `etcd:`: a store in an etcd cluster, for several hosts.
 
 mod address;
+mod ears;
 mod entries;
 mod failure;
 mod leases;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use self::address::Address;
+use self::ears::Ears;
 use self::failure::Failure;
 use self::leases::{Leases, Seconds};
 use self::link::Link;
@@ -44,6 +46,7 @@ pub struct Etcd {
     paths: Paths,
     link: Arc<Link>,
     leases: Leases,
+    ears: Ears,
     /// The shortest time to live that the server grants.
     shortest: Duration,
     timeout: Duration,
@@ -85,6 +88,7 @@ impl Etcd {
             name: address.name(),
             paths: Paths::below(&address.root),
             leases: Leases::new(Arc::clone(&link), how.timeout),
+            ears: Ears::default(),
             link,
             shortest: Duration::ZERO,
             timeout: how.timeout,

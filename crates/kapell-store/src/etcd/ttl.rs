@@ -65,7 +65,9 @@ impl Ttl for Etcd {
 
     async fn watch(&self, key: &Key) -> Result<Watch, Error> {
         let paths = [self.paths.entry(key), self.paths.generation(key)];
-        let mut stream = self.within("watch", self.link.watch(&paths)).await?;
+        let (member, mut stream) = self.within("watch", self.link.watch(&paths)).await?;
+        // It stands: whatever changes from now on is heard.
+        let ear = self.ears.open(key, member);
         let bell = Bell::new();
         let watch = bell.watch();
         let feeder = self.leases.spawn(async move {
@@ -74,6 +76,7 @@ impl Ttl for Etcd {
                     return;
                 }
                 if !message.events().is_empty() {
+                    ear.hear();
                     bell.ring();
                 }
             }

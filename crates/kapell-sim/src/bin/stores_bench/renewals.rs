@@ -26,6 +26,10 @@ pub(crate) async fn measure(place: &Place, plan: Plan) -> anyhow::Result<()> {
     let seen = store.read(&key).await?.generation;
     let inserted = store.insert_if_absent(&key, seen, VALUE, Some(TTL)).await?;
     ensure!(inserted == Write::Done, "it is alone");
+    // As a leader has it: a watch, and a renewal behind it.
+    let _watch = store.watch(&key).await?;
+    let renewed = store.compare_and_swap(&key, VALUE, VALUE, Some(TTL)).await?;
+    ensure!(renewed == Write::Done, "it is alone");
     let (before, mut took) = (meter.requests(), Vec::new());
     for _ in 0..plan.renewals {
         let begun = Instant::now();

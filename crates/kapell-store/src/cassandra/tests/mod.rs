@@ -3,7 +3,9 @@
 mod churn;
 mod listing;
 mod opening;
+mod rest;
 mod url;
+mod wire;
 
 use super::Cassandra;
 use crate::error::Error;

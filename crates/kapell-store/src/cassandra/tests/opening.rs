@@ -1,10 +1,13 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::super::Cassandra;
 use super::super::address::Address;
 use super::super::link::connect;
 use super::Place;
+use super::wire::Wire;
 use crate::error::Error;
 use crate::model::{Generation, Key, Write};
 use crate::open::How;
@@ -61,6 +64,22 @@ async fn a_store_may_be_made_by_many_at_once() {
     for store in stores {
         assert_eq!(store.read(&key).await.unwrap().generation, Generation(1));
     }
+}
+
+/// The first host on a machine that is busy must not end over what takes longer than any call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_may_take_longer_to_make_than_a_call() {
+    let Some(mut place) = Place::named("tables_may_take_longer_to_make_than_a_call") else {
+        return;
+    };
+    let timeout = Duration::from_secs(2);
+    let wire = Wire::slow_with_tables(&place.at, timeout * 3 / 2).await;
+    place.at = wire.address.to_string();
+    let (url, began) = (place.url(&place.login, "replication=1"), Instant::now());
+    let store = Cassandra::open(&url, &How { timeout, ..how() }).await.unwrap();
+    assert!(began.elapsed() > timeout, "it was as fast as any call");
+    let insert = store.insert_if_absent(&Key::new(*b"k"), Generation(0), b"x", None).await.unwrap();
+    assert_eq!(insert, Write::Done);
 }
 
 #[tokio::test]

@@ -1,16 +1,17 @@
 //! Something in front of the server that answers in its place, or not at all.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
 
 /// What becomes of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ struct Plan {
     then: Fate,
     /// What was asked for, and when.
     asked: Vec<(String, Instant)>,
+    /// What transactions were made of.
+    parts: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -64,9 +67,15 @@ impl Shared {
 
 impl Front {
     pub(super) async fn of(server: SocketAddr) -> Self {
+        Self::by(server, None).await
+    }
+
+    /// With TLS, if there is something to prove itself with.
+    pub(super) async fn by(server: SocketAddr, acceptor: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let plan = Plan { next: VecDeque::new(), then: Fate::Passes, asked: Vec::new() };
+        let (next, then, parts) = (VecDeque::new(), Fate::Passes, BTreeSet::new());
+        let plan = Plan { next, then, asked: Vec::new(), parts };
         let held = watch::Sender::new(0);
         let shared = Arc::new(Shared { server, plan: Mutex::new(plan), held, go: Notify::new() });
         let mut tasks = JoinSet::new();
@@ -74,8 +83,18 @@ impl Front {
         tasks.spawn(async move {
             let mut lines = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
-                let shared = Arc::clone(&own);
-                lines.spawn(async move { drop(line(client, &shared).await) });
+                let (shared, acceptor) = (Arc::clone(&own), acceptor.clone());
+                lines.spawn(async move {
+                    drop(client.set_nodelay(true));
+                    match acceptor {
+                        None => drop(line(client, &shared).await),
+                        Some(acceptor) => {
+                            if let Ok(client) = acceptor.accept(client).await {
+                                drop(line(client, &shared).await);
+                            }
+                        }
+                    }
+                });
                 while lines.try_join_next().is_some() {}
             }
         });
@@ -93,6 +112,11 @@ impl Front {
     /// What was asked for since the last [`set`](Self::set).
     pub(super) fn asked(&self) -> Vec<String> {
         self.shared.plan().asked.iter().map(|(what, _)| what.clone()).collect()
+    }
+
+    /// What all transactions so far were made of: `Put`, `Get` and so on.
+    pub(super) fn parts(&self) -> BTreeSet<String> {
+        self.shared.plan().parts.clone()
     }
 
     /// How long it took from each of those requests to the next.
@@ -124,7 +148,7 @@ impl Message {
     }
 
     /// None if the other end is done.
-    async fn read(from: &mut TcpStream) -> io::Result<Option<Self>> {
+    async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
@@ -141,8 +165,16 @@ impl Message {
         Ok(Some(message))
     }
 
-    async fn write(&self, to: &mut TcpStream) -> io::Result<()> {
-        to.write_all(&[self.head.as_bytes(), &self.body].concat()).await
+    async fn write(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        to.write_all(&[self.head.as_bytes(), &self.body].concat()).await?;
+        to.flush().await
+    }
+
+    /// What a transaction is made of.
+    fn parts(&self) -> Vec<String> {
+        let body: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let items = body["TransactItems"].as_array().into_iter().flatten();
+        items.filter_map(|item| item.as_object()?.keys().next().cloned()).collect()
     }
 
     fn answer(status: u16, code: &str, more: &str) -> Self {
@@ -163,9 +195,8 @@ impl Message {
 }
 
 /// One connection, request by request.
-async fn line(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
+async fn line(mut client: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) -> io::Result<()> {
     let mut server = TcpStream::connect(shared.server).await?;
-    client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     while let Some(request) = Message::read(&mut client).await? {
         let target = request.header("x-amz-target").unwrap_or_default();
@@ -173,6 +204,7 @@ async fn line(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
         let fate = {
             let mut plan = shared.plan();
             plan.asked.push((what.clone(), Instant::now()));
+            plan.parts.extend(request.parts());
             plan.next.pop_front().unwrap_or(plan.then)
         };
         let instead = match fate {

@@ -1,7 +1,10 @@
 mod faults;
 mod front;
+mod listing;
 mod opening;
 mod rest;
+mod rights;
+mod secured;
 mod storm;
 mod url;
 

@@ -128,3 +128,37 @@ async fn authorities_that_cannot_be_read_are_named() {
     let error = refused(&url, &how()).await.to_string();
     assert!(error.contains("the authorities in `/no/such/file`"), "{error}");
 }
+
+/// An authority made for the tests of Cassandra, its end torn off.
+const TORN: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBeTCCAR+gAwIBAgIUEZIcXZP7DzkgilCyZ3thAKKH+nQwCgYIKoZIzj0EAwIw
+";
+/// Whole as PEM, and no certificate.
+const GARBAGE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+/// Something else than a certificate.
+const KEY: &str = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+
+#[tokio::test]
+async fn authorities_that_are_damaged_or_missing_are_refused_before_anyone_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let none = "there are no certificates in it";
+    for (name, text, why) in [
+        ("torn", TORN, "section end"),
+        ("garbage", GARBAGE, "invalid peer certificate: BadEncoding"),
+        ("empty", "", none),
+        ("key", KEY, none),
+    ] {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let path = path.display();
+        let url = format!(
+            "dynamodb://local/table?endpoint=https://127.0.0.1:1&credentials=none&ca={path}"
+        );
+        let error = refused(&url, &how()).await;
+        assert!(matches!(error, Error::BadUrl { .. }) && !error.may_pass(), "{name}: {error:?}");
+        let said = error.to_string();
+        assert!(said.contains(&format!("the authorities in `{path}`: ")), "{name}: {said}");
+        assert!(said.contains(why) && said.contains("wants certificates in PEM"), "{name}: {said}");
+    }
+}

@@ -4,6 +4,7 @@ mod faults;
 mod leases;
 mod limits;
 mod proxy;
+mod renewals;
 mod secured;
 
 use std::sync::Arc;

@@ -48,17 +48,14 @@ impl Own {
     pub(super) async fn store(&self, how: &How) -> Arc<Cassandra> {
         let end = Instant::now() + LONGEST;
         let mut again = interval(Duration::from_millis(100));
-        // It takes a machine that is busy longer than any call of the tests' to make tables.
-        let first = How { timeout: LONGEST, ..how.clone() };
         loop {
-            let opened: Result<_, Error> = Cassandra::open(&self.url(), &first).await;
+            let opened: Result<_, Error> = Cassandra::open(&self.url(), how).await;
             match opened {
-                Ok(_) => break,
+                Ok(store) => return Arc::new(store),
                 Err(error) => assert!(Instant::now() < end, "no server: {error:?}"),
             }
             again.tick().await;
         }
-        Arc::new(Cassandra::open(&self.url(), how).await.expect("the store"))
     }
 
     fn signal(&self, signal: Signal) {

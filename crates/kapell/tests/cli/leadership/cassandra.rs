@@ -1,7 +1,7 @@
 //! What hosts do on every other server, on Cassandra.
 
 use super::cluster::Kind;
-use super::{access, failover, faults, on, transfer};
+use super::{access, failover, faults, on, on_each_pair, transfer};
 
 /// Makes a test of each of these functions of a module.
 macro_rules! on_each_of {
@@ -35,6 +35,15 @@ on_each_of! {
         a_store_that_is_led_is_backed_up_but_not_restored,
         a_store_is_not_copied_onto_itself,
     }
+}
+
+on_each_pair! {
+    a_copy_of_a_file_store_goes_into_cassandra: File, Cassandra;
+    a_copy_of_etcd_goes_into_cassandra: Etcd, Cassandra;
+    a_copy_of_postgres_goes_into_cassandra: Postgres, Cassandra;
+    a_copy_of_dynamodb_goes_into_cassandra: DynamoDb, Cassandra;
+    a_copy_of_cassandra_goes_into_etcd: Cassandra, Etcd;
+    a_copy_of_cassandra_goes_into_postgres: Cassandra, Postgres;
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! What hosts do on every store, on DynamoDB; and what only it has.
 
+use std::time::{Duration, Instant};
+
 use nix::sys::signal::Signal;
 
-use super::cluster::{Cluster, Kind};
-use super::{failover, faults, servers, transfer};
-use crate::bench::{Bench, skip};
+use super::cluster::{Cluster, Kind, LEASE, free_port};
+use super::throttle::{Share, Throttle};
+use super::{failover, faults, on_each_pair, servers, transfer};
+use crate::bench::{Bench, eventually, skip};
 
 /// Makes tests of functions that take a cluster.
 macro_rules! on_each_way_of_dynamodb {
@@ -39,6 +42,11 @@ on_each_way_of_dynamodb! {
         a_store_is_not_copied_onto_itself;
 }
 
+on_each_pair! {
+    a_copy_of_etcd_goes_into_dynamodb: Etcd, DynamoDb;
+    a_copy_of_postgres_goes_into_dynamodb: Postgres, DynamoDb;
+}
+
 #[test]
 fn a_copy_of_a_file_store_goes_into_dynamodb() {
     let source = Cluster::new(Kind::File).expect("no server needed");
@@ -54,6 +62,39 @@ fn somebody_leads_after_a_crash_of_dynamodb() {
 fn cluster(test: &str) -> Option<Cluster> {
     let cluster = Cluster::new(Kind::DynamoDb);
     cluster.map_err(|reason| skip(&format!("leadership::dynamodb::{test}"), &reason)).ok()
+}
+
+/// It is sent again as long as there is time, and that is over when the lease demands it.
+#[test]
+fn a_leader_that_is_throttled_for_good_is_out_in_time_and_succeeded() {
+    const SLACK: Duration = Duration::from_millis(500);
+    let test = "a_leader_that_is_throttled_for_good_is_out_in_time_and_succeeded";
+    let Some(cluster) = cluster(test) else { return };
+    let throttle = Throttle::before(&cluster.server());
+    let url = throttle.instead_of_server(&cluster.url);
+    let mut first = cluster.host_on(&url, free_port(), &[]);
+    assert_eq!(first.leads(1), 1);
+    let mut second = cluster.host(&[]);
+    second.listens();
+    // It counts from its first look.
+    eventually("the second to see who leads", || {
+        second.get(&cluster, "/leader").stdout.contains("\"epoch\":1").then_some(())
+    });
+    throttle.set(Share::All);
+    let since = Instant::now();
+    first.running.until_told("\"message\":\"no longer leading\"", 1);
+    let stopped = since.elapsed();
+    assert!(stopped <= LEASE / 2 + SLACK, "services stopped after {stopped:?}");
+    first.is_out((LEASE * 3 / 4 + SLACK).saturating_sub(since.elapsed()));
+    assert_eq!(second.leads(1), 2);
+    let took = since.elapsed();
+    assert!(took <= LEASE + Duration::from_secs(1), "took over after {took:?}");
+    assert!(throttle.turned_away() >= 3, "it was sent again, after pauses");
+    let (former, latter) = (first.reigns(), second.reigns());
+    let [(_, Some(end))] = &former[..] else { panic!("{former:?}") };
+    let [(begin, None)] = &latter[..] else { panic!("{latter:?}") };
+    assert!(end < begin, "{end} is not before {begin}");
+    second.stop().expect(0);
 }
 
 /// Its server takes any: that they are found is what is shown here, and that they are shown to nobody.

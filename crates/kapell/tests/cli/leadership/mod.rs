@@ -14,6 +14,8 @@ pub(crate) mod proxy;
 mod refusing;
 mod servers;
 mod shutdown;
+#[cfg(feature = "dynamodb")]
+pub(crate) mod throttle;
 mod transfer;
 mod wrong;
 
@@ -52,6 +54,20 @@ macro_rules! on_each_server {
     )*};
 }
 pub(crate) use on_each_server;
+
+/// Makes one test of a copy from a store of one kind into one of another.
+#[cfg(any(feature = "cassandra", feature = "dynamodb"))]
+macro_rules! on_each_pair {
+    ($($name:ident: $from:ident, $to:ident;)+) => {$(
+        #[test]
+        fn $name() {
+            let (from, to) = ($crate::leadership::Kind::$from, $crate::leadership::Kind::$to);
+            $crate::leadership::transfer::a_small_copy_goes(from, to, stringify!($name));
+        }
+    )+};
+}
+#[cfg(any(feature = "cassandra", feature = "dynamodb"))]
+use on_each_pair;
 
 /// How often a test does again what may go wrong once in a while.
 pub(crate) fn rounds(usual: usize) -> usize {

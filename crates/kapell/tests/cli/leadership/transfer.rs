@@ -116,6 +116,28 @@ pub(super) fn a_copy_goes_into(source: &Cluster, kinds: &[Kind]) {
     assert!(source.records() == records && source.epoch() == EPOCH);
 }
 
+/// Few records, and no host: for pairs of kinds that have both shown elsewhere how they do with many.
+#[cfg(any(feature = "cassandra", feature = "dynamodb"))]
+pub(super) fn a_small_copy_goes(from: Kind, to: Kind, test: &str) {
+    let (source, target) = match (Cluster::new(from), Cluster::new(to)) {
+        (Ok(source), Ok(target)) => (source, target),
+        (Err(reason), _) | (_, Err(reason)) => {
+            return skip(&format!("leadership::transfer::{test}"), &reason);
+        }
+    };
+    let records = some(100, 20);
+    Direct::open(&source.url).fill(EPOCH, &records);
+    let done = format!("copied {} records of 1 seats", records.len());
+    store(&target, &["copy", &source.url, &target.url]).expect(0).stderr_has(&done);
+    let copied = Direct::open(&target.url);
+    assert!(copied.records() == records && !copied.is_unfinished());
+    assert!(copied.holder().is_none(), "its seat was given back");
+    // The next one is above it.
+    assert!(copied.epoch() >= GAP + EPOCH, "{}", copied.epoch());
+    let source = Direct::open(&source.url);
+    assert!(source.records() == records && source.epoch() == EPOCH);
+}
+
 pub(super) fn a_store_with_records_is_replaced_only_when_asked(target: &Cluster) {
     let there = filled(target);
     let source = Cluster::new(Kind::File).expect("no server needed");

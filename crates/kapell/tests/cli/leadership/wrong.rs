@@ -14,7 +14,8 @@ fn an_unknown_scheme_names_the_known_ones() {
     host(&bench, "redis://h:1", &[])
         .stderr_has("unknown scheme `redis`; known are mem:, file:DIR, etcd://");
     bench.run(&["seats", "--store", "nowhere"]).expect(2).stderr_has("it has no scheme");
-    bench.run(&["seats"]).expect(2).stderr_has("no store is named: give --store URL");
+    let ran = bench.run(&["seats"]).expect(2);
+    ran.stderr_has("no store is named: give --store URL").stderr_has("cassandra://HOST/KEYSPACE");
 }
 
 #[test]
