@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use kapell_core::constraint::{self as rules, About, Phase, Verdict};
-use kapell_core::job::JobDefinition;
+use kapell_core::job::{JobDefinition, params};
 use kapell_core::run::{ActionsDone, Checked, Counts, RunId, WorkEnd};
 
 use super::checker::{Checker, Subject, Wants};
@@ -37,7 +37,7 @@ fn about(subject: &Subject, work: Option<rules::Work>) -> Arc<About> {
         scheduled_at: run.scheduled_at,
         due_at: run.due_at,
         trigger: run.trigger.clone(),
-        parameters: run.parameters.clone(),
+        parameters: params::of_run(&subject.definition, &run.parameters),
         work,
     })
 }
