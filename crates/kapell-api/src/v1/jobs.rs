@@ -208,11 +208,19 @@ pub struct SchedulerStats {
 /// What runs came to and took.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunStats {
+    /// Without those that were skipped.
     pub completed: u64,
+    #[serde(default)]
+    pub skipped: u64,
     pub failed: u64,
     pub cancelled: u64,
     pub orphaned: u64,
-    /// By phase: `pre_run`, `constraint_check`, `pod_start`, `execution`, `termination`, `retry_wait`, `total`.
+    /// Attempts after the first.
+    #[serde(default)]
+    pub retries: u64,
+    #[serde(default)]
+    pub kubernetes_api_calls: u64,
+    /// Of the runs that came so far, by phase: `pre_run`, `constraint_check`, `pod_start`, `execution`, `termination`, `retry_wait`, `total`.
     pub phases: BTreeMap<String, Percentiles>,
     /// Of the run that ended last.
     pub last: RunMetrics,

@@ -72,7 +72,8 @@ fn value(
 ) -> Result<String, String> {
     let Parameter { name, default, options, changeable, .. } = parameter;
     let Some(given) = given else {
-        let missing = || format!("parameter `{name}` has no value: give {}", one(how(name), options));
+        let missing =
+            || format!("parameter `{name}` has no value: give {}", one(how(name), options));
         return default.clone().ok_or_else(missing);
     };
     if default.as_ref() == Some(given) {

@@ -206,7 +206,8 @@ fn what_may_not_be_asked_for_is_refused_with_all_problems() {
     assert_eq!(problems.len(), 4, "{problems:?}");
     let by_schedule = JobRequest::Trigger { job_id: id(), run: scheduled(NOW) };
     assert!(matches!(world.ask(by_schedule), Err(Refusal::Invalid { .. })));
-    for (problem, says) in problems.iter().zip(["by hand", "no parameter `other`", "`fixed`", "`kind`"])
+    for (problem, says) in
+        problems.iter().zip(["by hand", "no parameter `other`", "`fixed`", "`kind`"])
     {
         assert!(problem.contains(says), "{problem}");
     }

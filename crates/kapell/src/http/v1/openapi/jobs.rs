@@ -202,9 +202,9 @@ fn scheduler() -> Value {
             ("active", by(&count())), ("all", of("RunStats")), ("jobs", by(&of("RunStats"))), ("lateness", of("Percentiles")),
         ]),
         "Percentiles": percentiles,
-        "RunStats": object(6, &[
-            ("completed", count()), ("failed", count()), ("cancelled", count()), ("orphaned", count()),
-            ("phases", by(&of("Percentiles"))), ("last", of("RunMetrics")),
+        "RunStats": object(9, &[
+            ("completed", count()), ("skipped", count()), ("failed", count()), ("cancelled", count()), ("orphaned", count()),
+            ("retries", count()), ("kubernetes_api_calls", count()), ("phases", by(&of("Percentiles"))), ("last", of("RunMetrics")),
         ]),
         "WebhookDelivery": object(8, &[
             ("webhook_id", text()), ("job_id", of("Id")), ("run_id", of("RunId")), ("what", text()), ("place", text()),
