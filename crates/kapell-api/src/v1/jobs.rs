@@ -131,6 +131,9 @@ pub struct BackfilledRun {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextMoments {
     pub timezone: String,
+    /// What keeps these moments from becoming runs: a pause, a suspension, or an action that passes over the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
     pub moments: Vec<NextMoment>,
 }
 

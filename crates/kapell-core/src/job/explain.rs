@@ -6,7 +6,7 @@ mod run;
 pub use run::{of_run, outcome};
 
 use super::definition::JobDefinition;
-use super::due::{AHEAD, GRACE, is_far_ahead};
+use super::due::{GRACE, is_far_ahead};
 use super::record::{Job, PassReason, Passed, PauseCause};
 use super::when::show;
 use crate::run::{Run, RunState};
@@ -109,7 +109,8 @@ pub fn job(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Expl
 /// Whether a clock that was wrong has led it.
 fn ahead(facts: &JobFacts<'_>, now: Timestamp) -> Option<Decision> {
     let zone = &facts.definition.timezone;
-    let text = if let Some(again) = facts.job.again {
+    let back = facts.job.again.filter(|again| is_far_ahead(again.resume, now));
+    let text = if let Some(again) = back {
         format!(
             "a clock was ahead, and moments until {} were passed over: they come after all",
             show(again.until, zone)
@@ -221,7 +222,6 @@ fn without_run(
         return (None, "that moment was before the job was there".to_owned());
     }
     if at > facts.stands {
-        let seconds = AHEAD.as_secs();
         let text = match hold(facts) {
             Some((_, why)) => {
                 format!("that moment is still to come, and nothing is scheduled: {why}")
@@ -229,7 +229,7 @@ fn without_run(
             None if at < now.before(GRACE) => {
                 "that moment was missed, and what becomes of it is not decided yet".to_owned()
             }
-            None => format!("that moment is still to come: its run is made {seconds} s before it"),
+            None => "that moment is still to come: its run is made shortly before it".to_owned(),
         };
         return (None, text);
     }
@@ -322,8 +322,22 @@ pub fn pass_reason(why: &PassReason) -> (About, String) {
     }
 }
 
+/// What keeps moments of a job from becoming runs, all of them or the first.
+pub fn held(facts: &JobFacts<'_>) -> Option<String> {
+    let skips = u64::from(facts.job.skip_next) + facts.job.skips.len() as u64;
+    let skipped = match skips {
+        0 => None,
+        1 => Some("the next moment is passed over by an action (skipNextInstance)".to_owned()),
+        many => {
+            Some(format!("the next {many} moments are passed over by actions (skipNextInstance)"))
+        }
+    };
+    let held = hold(facts).map(|(_, why)| format!("nothing is scheduled: {why}"));
+    held.or(skipped)
+}
+
 /// What keeps all of a job's moments from becoming runs.
-pub fn hold(facts: &JobFacts<'_>) -> Option<(About, String)> {
+fn hold(facts: &JobFacts<'_>) -> Option<(About, String)> {
     if facts.job.removed {
         return Some((About::Suspend, "the job is deleted".to_owned()));
     }

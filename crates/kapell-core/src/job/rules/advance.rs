@@ -33,7 +33,7 @@ impl Step<'_, '_> {
             return Ok(shown(job));
         }
         job.reach(to);
-        job.count_passed(passed.to_vec());
+        job.count_passed(from, runs, passed.to_vec());
         Ok(shown(self.put(job)))
     }
 

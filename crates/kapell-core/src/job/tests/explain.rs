@@ -29,7 +29,7 @@ fn asked(world: &World, definition: &JobDefinition, moment: Option<Timestamp>) -
 
 fn pass(world: &mut World, to: Timestamp, why: PassReason) {
     let from = world.stands();
-    let passed = vec![Passed { from: to, to, count: 1, why }];
+    let passed = vec![Passed::new(to, to, 1, why)];
     world.ask(JobRequest::Advance { job_id: id(), from, to, runs: Vec::new(), passed }).unwrap();
 }
 
@@ -146,7 +146,7 @@ fn a_time_within_what_a_former_schedule_passed_over_is_explained_by_that() {
     let mut world = World::with(&definition());
     let from = world.stands();
     let why = PassReason::Paused { note: "holiday".to_owned() };
-    let passed = vec![Passed { from: minute(1), to: minute(9), count: 9, why }];
+    let passed = vec![Passed::new(minute(1), minute(9), 9, why)];
     let to = minute(9);
     world.ask(JobRequest::Advance { job_id: id(), from, to, runs: Vec::new(), passed }).unwrap();
     world.now = minute(12);
@@ -346,7 +346,7 @@ fn a_run_that_is_skipped_says_by_what_and_not_every_state_on_the_way() {
 fn moments_that_are_to_come_or_were_never_due_say_so() {
     let mut world = World::with(&definition());
     let said = |world: &World, moment| asked(world, &definition(), Some(moment)).summary;
-    assert!(said(&world, minute(3)).contains("its run is made 10 s before it"));
+    assert!(said(&world, minute(3)).contains("its run is made shortly before it"));
     assert!(said(&world, Timestamp(NOW.0 - 60_000)).contains("before the job was there"));
     world.now = minute(10);
     assert!(said(&world, minute(3)).contains("not decided yet"));

@@ -124,8 +124,7 @@ fn what_came_to_nothing_is_remembered_and_the_newest_of_it_kept() {
     for minute in 1..=200_i64 {
         let (from, to) = (world.stands(), Timestamp(NOW.0 + minute * 60_000));
         let calendar = format!("c{}", minute % 2);
-        let passed =
-            vec![Passed { from: to, to, count: 1, why: PassReason::Excluded { calendar } }];
+        let passed = vec![Passed::new(to, to, 1, PassReason::Excluded { calendar })];
         world
             .ask(JobRequest::Advance { job_id: id(), from, to, runs: Vec::new(), passed })
             .unwrap();
@@ -141,7 +140,7 @@ fn what_is_passed_over_by_an_action_is_used_up() {
     world.ask(JobRequest::SkipNext { job_id: id(), action: ActionId(1), count: 3 }).unwrap();
     let to = NOW.after(seconds(120));
     let why = PassReason::SkippedByAction;
-    let passed = vec![Passed { from: NOW.after(seconds(60)), to, count: 2, why }];
+    let passed = vec![Passed::new(NOW.after(seconds(60)), to, 2, why)];
     world
         .ask(JobRequest::Advance { job_id: id(), from: NOW, to, runs: Vec::new(), passed })
         .unwrap();

@@ -136,6 +136,7 @@ fn jobs() -> Value {
             ("moments", list(&object(2, &[
                 ("at", time.clone()), ("due_at", time), ("excluded", about(&text(), "The calendar that excludes it.")), ("clock_change", text()),
             ]))),
+            ("hold", about(&text(), "What keeps these moments from becoming runs.")),
         ]),
     })
 }
