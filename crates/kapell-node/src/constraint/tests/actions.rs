@@ -173,14 +173,12 @@ async fn what_was_done_before_nobody_could_do_any_more_is_told_with_the_reason()
         assert_eq!((done.counts.executed, done.counts.failed), (2, 1), "{done:?}");
         let (checked, violated) = (done.counts.checked, done.counts.violated);
         assert_eq!((checked, violated), if after { (1, 1) } else { (0, 0) });
-        let taken: Vec<(&str, bool)> = done
-            .notes
-            .iter()
-            .filter_map(|noted| match noted {
-                Noted::Action { name, ok, .. } => Some((name.as_str(), *ok)),
-                _ => None,
-            })
-            .collect();
+        let mut taken: Vec<(&str, bool)> = Vec::new();
+        for noted in &done.notes {
+            if let Noted::Action { name, ok, .. } = noted {
+                taken.push((name, *ok));
+            }
+        }
         assert_eq!(taken, [("log", true), ("metric", false)]);
         assert_eq!(done.notes.len(), if after { 3 } else { 2 }, "{done:?}");
     }
