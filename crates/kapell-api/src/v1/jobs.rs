@@ -131,6 +131,9 @@ pub struct BackfilledRun {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextMoments {
     pub timezone: String,
+    /// What keeps these moments from becoming runs: a pause, a suspension, or an action that passes over the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
     pub moments: Vec<NextMoment>,
 }
 
@@ -208,11 +211,19 @@ pub struct SchedulerStats {
 /// What runs came to and took.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunStats {
+    /// Without those that were skipped.
     pub completed: u64,
+    #[serde(default)]
+    pub skipped: u64,
     pub failed: u64,
     pub cancelled: u64,
     pub orphaned: u64,
-    /// By phase: `pre_run`, `constraint_check`, `pod_start`, `execution`, `termination`, `retry_wait`, `total`.
+    /// Attempts after the first.
+    #[serde(default)]
+    pub retries: u64,
+    #[serde(default)]
+    pub kubernetes_api_calls: u64,
+    /// Of the runs that came so far, by phase: `pre_run`, `constraint_check`, `pod_start`, `execution`, `termination`, `retry_wait`, `total`.
     pub phases: BTreeMap<String, Percentiles>,
     /// Of the run that ended last.
     pub last: RunMetrics,

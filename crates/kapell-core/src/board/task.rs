@@ -144,6 +144,9 @@ pub struct Task {
     pub created_at: Timestamp,
     /// When the state last changed.
     pub since: Timestamp,
+    /// When its cell was let start it: how long it took is known also to whoever looks when it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_completed_at: Option<Timestamp>,
     /// Grows with every change.
@@ -199,6 +202,7 @@ impl Task {
             placement_error: None,
             created_at: now,
             since: now,
+            started_at: None,
             first_completed_at: None,
             version: 1,
         }

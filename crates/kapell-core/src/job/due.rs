@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::definition::{CatchUpPolicy, JobDefinition};
-use super::record::{Job, PassReason, Passed};
+use super::record::{Again, Job, PassReason, Passed};
 use super::request::{MOST_RUNS, NewRun};
 use crate::run::{Run, RunId, RunState, Trigger};
 use crate::schedule::{Moments, Occurrence};
@@ -22,17 +22,19 @@ pub const MOST_MOMENTS: usize = 1_000;
 /// Moments of a job that schedules nothing are passed over together, so late.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// The most that a host may be told to make runs ahead: whoever looks where a job stands allows for that much.
+pub const MOST_AHEAD: Duration = Duration::from_secs(60);
 /// A job that stands further ahead of the clock than this was led by one that was wrong.
 pub const FAR: Duration = Duration::from_secs(60);
 
 /// Whether a job stands where no clock that is right has been.
 pub fn is_far_ahead(stands: Timestamp, now: Timestamp) -> bool {
-    stands > now.after(AHEAD + FAR)
+    stands > now.after(MOST_AHEAD + FAR)
 }
 
 /// Whether a job is to go back: it stands far ahead, and has passed over moments that have yet to come.
 pub fn is_to_go_back(job: &Job, stands: Timestamp, now: Timestamp) -> bool {
-    let passed_over = || job.passed.iter().any(|passed| now < passed.to);
+    let passed_over = || job.passed.iter().any(|passed| passed.comes_after_all(now));
     !job.removed && job.again.is_none() && is_far_ahead(stands, now) && passed_over()
 }
 
@@ -70,11 +72,13 @@ pub fn plan(
     loop {
         let Some(next) = moments.next_after(planned.to) else { return planned };
         planned.next = Some(next.at);
-        if next.at > now.after(ahead) || planned.runs.len() == MOST_RUNS {
+        let reach = now.after(ahead);
+        let is_through = |again: &Again| again.until < next.at && again.until <= reach;
+        if let Some(again) = job.again.filter(is_through) {
+            planned.to = planned.to.max(again.until);
             return planned;
         }
-        if let Some(again) = job.again.filter(|again| again.until < next.at) {
-            planned.to = planned.to.max(again.until);
+        if next.at > reach || planned.runs.len() == MOST_RUNS {
             return planned;
         }
         if looked == MOST_MOMENTS {
@@ -99,6 +103,42 @@ pub fn plan(
                 });
             }
         }
+    }
+}
+
+/// The same for a job that may be going back through moments of which some have runs: these are dealt with.
+pub fn plan_around(
+    job: &Job,
+    stands: Timestamp,
+    definition: &JobDefinition,
+    moments: &impl Moments,
+    (now, ahead): (Timestamp, Duration),
+    has_run: impl Fn(Timestamp) -> bool,
+) -> Planned {
+    if job.again.is_none() {
+        return plan(job, stands, definition, moments, now, ahead);
+    }
+    let moments = Without { moments, is_left_out: has_run };
+    plan(job, stands, definition, &moments, now, ahead)
+}
+
+/// Moments of a schedule but for some.
+struct Without<'m, M, F> {
+    moments: &'m M,
+    is_left_out: F,
+}
+
+impl<M: Moments, F: Fn(Timestamp) -> bool> Moments for Without<'_, M, F> {
+    fn next_after(&self, after: Timestamp) -> Option<Occurrence> {
+        let mut next = self.moments.next_after(after)?;
+        while (self.is_left_out)(next.at) {
+            next = self.moments.next_after(next.at)?;
+        }
+        Some(next)
+    }
+
+    fn put_off(&self, at: Timestamp) -> Timestamp {
+        self.moments.put_off(at)
     }
 }
 
@@ -139,7 +179,7 @@ fn idle_through(
 }
 
 fn pass(planned: &mut Planned, at: Timestamp, count: u32, why: PassReason) {
-    let next = Passed { from: at, to: at, count, why };
+    let next = Passed::new(at, at, count, why);
     match planned.passed.last_mut() {
         Some(last)
             if last.joins(&next)
@@ -275,7 +315,7 @@ impl<'a> Rule<'a> {
         }
         let to = Timestamp(until.0.saturating_sub(1));
         if planned.to < to {
-            planned.passed.push(Passed { from: planned.to.next(), to, count: 0, why });
+            planned.passed.push(Passed::new(planned.to.next(), to, 0, why));
             planned.to = to;
             planned.next = moments.next_after(to).map(|next| next.at);
         }

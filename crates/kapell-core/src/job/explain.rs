@@ -6,7 +6,7 @@ mod run;
 pub use run::{of_run, outcome};
 
 use super::definition::JobDefinition;
-use super::due::{AHEAD, GRACE, is_far_ahead};
+use super::due::{GRACE, is_far_ahead};
 use super::record::{Job, PassReason, Passed, PauseCause};
 use super::when::show;
 use crate::run::{Run, RunState};
@@ -109,7 +109,8 @@ pub fn job(facts: &JobFacts<'_>, moments: &impl Moments, now: Timestamp) -> Expl
 /// Whether a clock that was wrong has led it.
 fn ahead(facts: &JobFacts<'_>, now: Timestamp) -> Option<Decision> {
     let zone = &facts.definition.timezone;
-    let text = if let Some(again) = facts.job.again {
+    let back = facts.job.again.filter(|again| is_far_ahead(again.resume, now));
+    let text = if let Some(again) = back {
         format!(
             "a clock was ahead, and moments until {} were passed over: they come after all",
             show(again.until, zone)
@@ -139,11 +140,21 @@ pub fn at(
     if !is_of_now && was_dealt_with(facts, asked) {
         return of_former(facts, asked, now, next);
     }
+    if !is_of_now && let Some(range) = passed::former_range(facts, moments, asked) {
+        let (about, why) = pass_reason(&range.why);
+        let summary =
+            format!("that time is within a range that the former schedule passed over: {why}");
+        let decisions = vec![Decision::new(asked, about, why)];
+        return Explained { summary, decisions, next };
+    }
     let Some(moment) = scheduled else {
         let summary = format!("job `{}` has no moment at or after that", facts.job.job_id);
         return Explained { summary, decisions: Vec::new(), next };
     };
-    let mut decisions = of_moment(&moment, moments);
+    let mut decisions = of_moment(&moment);
+    if run_of(facts, moment.at).is_none() && passed::why(facts, moment.at).is_none() {
+        decisions.extend(by_now(&moment, moments));
+    }
     let summary = came_to(facts, &moment, now, &mut decisions);
     Explained { summary, decisions, next }
 }
@@ -161,7 +172,9 @@ fn came_to(
     decisions: &mut Vec<Decision>,
 ) -> String {
     if let Some(run) = run_of(facts, moment.at) {
-        decisions.extend(of_run(run, Some(facts.definition)));
+        // What another revision says of deadlines and places was not so for it.
+        let by = (run.revision == facts.job.revision).then_some(facts.definition);
+        decisions.extend(of_run(run, by));
         return format!("run `{}` of that moment {}", run.run_id, outcome(run));
     }
     let (decision, summary) = without_run(facts, moment, now);
@@ -196,6 +209,12 @@ fn without_run(
     now: Timestamp,
 ) -> (Option<Decision>, String) {
     let at = moment.at;
+    // What was decided then counts, whatever the calendars say by now.
+    if let Some(why) = passed::why(facts, at) {
+        let (about, why) = pass_reason(why);
+        let summary = format!("that moment came to nothing: {why}");
+        return (Some(Decision::new(at, about, why)), summary);
+    }
     if let Some(calendar) = &moment.excluded {
         return (None, format!("that moment is excluded by calendar `{calendar}`"));
     }
@@ -203,7 +222,6 @@ fn without_run(
         return (None, "that moment was before the job was there".to_owned());
     }
     if at > facts.stands {
-        let seconds = AHEAD.as_secs();
         let text = match hold(facts) {
             Some((_, why)) => {
                 format!("that moment is still to come, and nothing is scheduled: {why}")
@@ -211,33 +229,29 @@ fn without_run(
             None if at < now.before(GRACE) => {
                 "that moment was missed, and what becomes of it is not decided yet".to_owned()
             }
-            None => format!("that moment is still to come: its run is made {seconds} s before it"),
+            None => "that moment is still to come: its run is made shortly before it".to_owned(),
         };
         return (None, text);
     }
-    let mut known =
-        facts.job.passed.iter().rev().filter(|passed| passed.from <= at && at <= passed.to);
-    match known.next() {
-        Some(found) => {
-            let (about, why) = pass_reason(&found.why);
-            let summary = format!("that moment came to nothing: {why}");
-            (Some(Decision::new(at, about, why)), summary)
-        }
-        None => (
-            None,
-            "that moment was dealt with, and its run or its reason is not kept any more (history)"
-                .to_owned(),
-        ),
-    }
+    let text =
+        "that moment was dealt with, and its run or its reason is not kept any more (history)";
+    (None, text.to_owned())
 }
 
-fn of_moment(moment: &Occurrence, moments: &impl Moments) -> Vec<Decision> {
-    let at = moment.at;
-    let decision = |about, text: &str| Decision::new(at, about, text);
+fn of_moment(moment: &Occurrence) -> Vec<Decision> {
+    let decision = |about, text: &str| Decision::new(moment.at, about, text);
     let mut found = vec![decision(About::Due, "a moment of its schedule")];
     if let Some(change) = moment.change {
         found.push(decision(About::ClockChange, clock_change(change)));
     }
+    found
+}
+
+/// What the job as it is now does to a moment of which nothing is known.
+fn by_now(moment: &Occurrence, moments: &impl Moments) -> Vec<Decision> {
+    let at = moment.at;
+    let decision = |about, text: &str| Decision::new(at, about, text);
+    let mut found = Vec::new();
     if let Some(calendar) = &moment.excluded {
         found.push(decision(About::Calendar, &format!("excluded by calendar `{calendar}`")));
     }
@@ -306,6 +320,20 @@ pub fn pass_reason(why: &PassReason) -> (About, String) {
             "a clock change maps it to the instant of another moment".to_owned(),
         ),
     }
+}
+
+/// What keeps moments of a job from becoming runs, all of them or the first.
+pub fn held(facts: &JobFacts<'_>) -> Option<String> {
+    let skips = u64::from(facts.job.skip_next) + facts.job.skips.len() as u64;
+    let skipped = match skips {
+        0 => None,
+        1 => Some("the next moment is passed over by an action (skipNextInstance)".to_owned()),
+        many => {
+            Some(format!("the next {many} moments are passed over by actions (skipNextInstance)"))
+        }
+    };
+    let held = hold(facts).map(|(_, why)| format!("nothing is scheduled: {why}"));
+    held.or(skipped)
 }
 
 /// What keeps all of a job's moments from becoming runs.

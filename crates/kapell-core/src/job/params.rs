@@ -14,6 +14,15 @@ pub fn resolve(
     definition: &JobDefinition,
     given: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, Vec<String>> {
+    resolve_told(definition, given, by_option)
+}
+
+/// The same, for values that are not given on a command line: `how` says how a named one that lacks is given.
+pub fn resolve_told(
+    definition: &JobDefinition,
+    given: &BTreeMap<String, String>,
+    how: impl Fn(&str) -> String,
+) -> Result<BTreeMap<String, String>, Vec<String>> {
     let declared = &definition.parameters;
     let mut wrong = Vec::new();
     for name in given.keys().filter(|name| declared.iter().all(|it| it.name != **name)) {
@@ -22,12 +31,29 @@ pub fn resolve(
     }
     let mut resolved = BTreeMap::new();
     for parameter in declared {
-        match value(parameter, given.get(&parameter.name)) {
+        match value(parameter, given.get(&parameter.name), &how) {
             Ok(value) => drop(resolved.insert(parameter.name.clone(), value)),
             Err(text) => wrong.push(text),
         }
     }
     if wrong.is_empty() { Ok(resolved) } else { Err(wrong) }
+}
+
+/// How a person gives a value.
+pub fn by_option(name: &str) -> String {
+    format!("one with `-p {name}=VALUE`")
+}
+
+/// What a run that is there has: what was given, and otherwise what the job says. Nothing is refused any more.
+pub fn of_run(
+    definition: &JobDefinition,
+    given: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let usual = definition.parameters.iter();
+    let usual = usual.filter_map(|it| Some((it.name.clone(), it.default.clone()?)));
+    let mut parameters: BTreeMap<String, String> = usual.collect();
+    parameters.extend(given.clone());
+    parameters
 }
 
 fn hint(name: &str, declared: &[Parameter]) -> String {
@@ -39,10 +65,15 @@ fn hint(name: &str, declared: &[Parameter]) -> String {
     }
 }
 
-fn value(parameter: &Parameter, given: Option<&String>) -> Result<String, String> {
+fn value(
+    parameter: &Parameter,
+    given: Option<&String>,
+    how: impl Fn(&str) -> String,
+) -> Result<String, String> {
     let Parameter { name, default, options, changeable, .. } = parameter;
     let Some(given) = given else {
-        let missing = || format!("parameter `{name}` has no value: give {}", one(name, options));
+        let missing =
+            || format!("parameter `{name}` has no value: give {}", one(how(name), options));
         return default.clone().ok_or_else(missing);
     };
     if default.as_ref() == Some(given) {
@@ -66,8 +97,7 @@ fn value(parameter: &Parameter, given: Option<&String>) -> Result<String, String
     Ok(given.clone())
 }
 
-fn one(name: &str, options: &[String]) -> String {
-    let how = format!("one with `-p {name}=VALUE`");
+fn one(how: String, options: &[String]) -> String {
     if options.is_empty() { how } else { format!("{how}, one of {}", list(options)) }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::definition::JobDefinition;
 use super::figure::Figure;
+use super::request::NewRun;
 use crate::board::{Domain, JobId};
 use crate::run::{Run, RunId};
 use crate::seams::Timestamp;
@@ -89,7 +90,9 @@ impl Job {
     /// Stands at an earlier time again, from which moments were passed over although they have yet to come. False if there
     /// are none.
     pub(super) fn take_back(&mut self, stands: Timestamp, to: Timestamp) -> bool {
-        let Some(at) = self.passed.iter().position(|passed| to < passed.to) else { return false };
+        let Some(at) = self.passed.iter().position(|passed| passed.comes_after_all(to)) else {
+            return false;
+        };
         let passed = &mut self.passed[at];
         let mark = Timestamp(passed.from.0.saturating_sub(1)).max(to);
         self.again = Some(Again { until: passed.to, resume: stands });
@@ -102,11 +105,22 @@ impl Job {
         true
     }
 
-    /// Remembers moments that came to nothing, the newest.
-    pub(super) fn pass(&mut self, passed: impl IntoIterator<Item = Passed>) {
+    /// Remembers moments that came to nothing, the newest. The job stood at `stands` before, and has these `runs` besides.
+    pub(super) fn pass(
+        &mut self,
+        stands: Timestamp,
+        runs: &[NewRun],
+        passed: impl IntoIterator<Item = Passed>,
+    ) {
         for next in passed {
             match self.passed.last_mut() {
-                Some(last) if last.joins(&next) => last.join(&next),
+                Some(last) if last.joins(&next) && last.to < next.from => {
+                    let between =
+                        |run: &NewRun| last.to < run.scheduled_at && run.scheduled_at < next.from;
+                    // Who stands behind it came there by runs.
+                    last.around_runs |= last.to < stands || runs.iter().any(between);
+                    last.join(&next);
+                }
                 Some(_) | None => self.passed.push(next),
             }
         }
@@ -115,11 +129,11 @@ impl Job {
     }
 
     /// The same of what was planned: what an action had passed over is not passed over again.
-    pub(super) fn count_passed(&mut self, passed: Vec<Passed>) {
+    pub(super) fn count_passed(&mut self, stands: Timestamp, runs: &[NewRun], passed: Vec<Passed>) {
         let skipped = passed.iter().filter(|passed| passed.why == PassReason::SkippedByAction);
         let skipped = skipped.fold(0_u32, |sum, passed| sum.saturating_add(passed.count));
         self.skip_next = self.skip_next.saturating_sub(skipped);
-        self.pass(passed);
+        self.pass(stands, runs, passed);
     }
 
     /// Whether a run that was made is passed over.
@@ -224,10 +238,23 @@ pub struct Passed {
     pub from: Timestamp,
     pub to: Timestamp,
     pub count: u32,
+    /// Moments between them had runs.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub around_runs: bool,
     pub why: PassReason,
 }
 
 impl Passed {
+    pub const fn new(from: Timestamp, to: Timestamp, count: u32, why: PassReason) -> Self {
+        Self { from, to, count, around_runs: false, why }
+    }
+
+    /// Whether a job goes back for it when the clock says `now`, before its end. Not if there were runs between: which
+    /// moments they had nobody can say once they are forgotten, and none is run twice.
+    pub const fn comes_after_all(&self, now: Timestamp) -> bool {
+        now.0 < self.to.0 && !self.around_runs
+    }
+
     /// Whether it and a later one came to nothing for the same reason.
     pub(super) fn joins(&self, later: &Self) -> bool {
         match (&self.why, &later.why) {
@@ -242,6 +269,7 @@ impl Passed {
     /// Takes in a later one; what is said of both is said of the first.
     pub(super) const fn join(&mut self, later: &Self) {
         self.to = later.to;
+        self.around_runs |= later.around_runs;
         self.count = self.count.saturating_add(later.count);
     }
 }

@@ -235,6 +235,15 @@ impl Orchestrator {
         true
     }
 
+    /// Its time came when nobody led, and it begins all the same: whoever reads its timeline is told.
+    pub fn made_up(&mut self, now: Timestamp) {
+        if self.state == RunState::PreRun {
+            let evidence =
+                "its time came when nobody led, and it is made up for (catch_up)".to_owned();
+            self.note(now, Noted::Adopted { evidence });
+        }
+    }
+
     /// Counts a beat of its heart, and says whether it has one: what has ended does not.
     pub const fn beat(&mut self) -> bool {
         if self.state.is_final() {

@@ -293,8 +293,14 @@ impl Orchestrator {
 
     /// Nobody can account for the work: the attempt has failed.
     fn lost(&mut self, why: &str, now: Timestamp) -> Vec<Ask> {
+        let why = format!("{HOST_LOST}: {why}");
+        if self.state == RunState::Running {
+            // It ran, so what is to be checked after the work is.
+            let (began, failure) = (self.started_at(), Some(why));
+            return self.over(WorkEnd { began, at: now, exit_code: None, failure }, now);
+        }
         let mut asks = vec![Ask::Quiet];
-        asks.extend(self.attempt_failed(&format!("{HOST_LOST}: {why}"), now));
+        asks.extend(self.attempt_failed(&why, now));
         asks
     }
 }

@@ -28,7 +28,11 @@ pub enum Error {
     #[error("its constraints cannot be read: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Unreadable(Vec<Fault>),
     #[error("its actions could not be taken")]
-    Executor(#[source] ActionError),
+    Executor {
+        /// What was done until then, and that the rest was not.
+        done: Box<ActionsDone>,
+        source: ActionError,
+    },
 }
 
 /// What was found out before the work.
@@ -140,11 +144,18 @@ impl ConstraintChecker for Checker {
     ) -> Result<ActionsDone, Error> {
         let todo = self.look(run, Phase::After, pulse).await?;
         let Checked { counts, mut notes, .. } = checked(&todo.found());
-        let mut done = self.executor.execute(todo, pulse).await?;
-        notes.append(&mut done.notes);
-        done.notes = notes;
-        done.counts.checked = counts.checked;
-        done.counts.violated = counts.violated;
-        Ok(done)
+        let mut with_found = |done: &mut ActionsDone| {
+            notes.append(&mut done.notes);
+            done.notes = std::mem::take(&mut notes);
+            done.counts.checked = counts.checked;
+            done.counts.violated = counts.violated;
+        };
+        let mut taken = self.executor.execute(todo, pulse).await;
+        match &mut taken {
+            Ok(done) => with_found(done),
+            Err(Error::Executor { done, .. }) => with_found(done),
+            Err(Error::Unreadable(_)) => {}
+        }
+        taken
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use kapell_core::causes::chain;
 use kapell_core::constraint::{Done, Outcome, Seen, Spec, Verdict, conclude, steps};
 use kapell_core::run::{ActionsDone, Counts};
 use tokio::time::timeout;
@@ -34,10 +35,16 @@ pub trait ActionExecutor: fmt::Debug + Send + Sync {
     async fn execute(&self, todo: Todo, pulse: &Pulse) -> Result<ActionsDone, Error>;
 }
 
-/// What is told to a run whose actions could not be taken: it fails.
-pub fn failed(error: &Error) -> ActionsDone {
-    let message = error.to_string();
-    ActionsDone { verdict: Verdict::Fail, message, counts: Counts::default(), notes: Vec::new() }
+/// What is told to a run whose actions could not be taken: it fails, and what was done before that is not forgotten.
+pub fn failed(error: Error) -> ActionsDone {
+    let message = chain(&error);
+    match error {
+        Error::Executor { done, .. } => *done,
+        Error::Unreadable(_) => {
+            let (counts, notes) = (Counts::default(), Vec::new());
+            ActionsDone { verdict: Verdict::Fail, message, counts, notes }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,12 +77,18 @@ impl ActionExecutor for Executor {
             } else {
                 pulse.during(taking).await
             };
+            let spec = action.spec();
             let result = match taken {
                 Ok(text) => Ok(text),
                 Err(ActionError::Failed(why)) => Err(why),
-                Err(error @ ActionError::Broken(_)) => return Err(Error::Executor(error)),
+                Err(source @ ActionError::Broken(_)) => {
+                    let why = format!("{}, and none after it was taken", chain(&source));
+                    // Whatever the list says of it, the run does not go on.
+                    done.push(Done { name: spec.name, required: true, result: Err(why) });
+                    let done = Box::new(conclude(&found, &done));
+                    return Err(Error::Executor { done, source });
+                }
             };
-            let spec = action.spec();
             done.push(Done { name: spec.name, required: spec.required, result });
         }
         Ok(conclude(&found, &done))

@@ -98,8 +98,10 @@ impl Actor {
         }
         match verdict {
             Ok(trigger) if trigger.makes_up() => {
+                let now = self.wall();
                 if let Some(entry) = self.slab.get_mut(key) {
                     entry.asks = Asks::InTurn;
+                    entry.it.made_up(now);
                 }
             }
             Ok(_) => {}

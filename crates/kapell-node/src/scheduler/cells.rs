@@ -112,7 +112,8 @@ impl CellsBackend {
             TaskState::Running => self.teller.started(attempt, self.on_the_wall(task.since)),
             TaskState::Completed | TaskState::Resolving => {
                 let at = self.on_the_wall(task.first_completed_at.unwrap_or(task.since));
-                self.teller.ended(attempt, end(&task, at));
+                let began = task.started_at.map(|began| self.on_the_wall(began));
+                self.teller.ended(attempt, end(&task, began, at));
             }
         }
     }
@@ -340,12 +341,12 @@ impl Backend for CellsBackend {
 }
 
 /// How a task ended. One that no cell ever had has not run.
-fn end(task: &Task, at: Timestamp) -> End {
+fn end(task: &Task, began: Option<Timestamp>, at: Timestamp) -> End {
     if task.failed && task.cell_id.is_none() {
         return End::Unstartable { why: task.failure_reason.clone() };
     }
     End::Ended(WorkEnd {
-        began: None,
+        began,
         at,
         exit_code: task.exit_code,
         failure: task.failed.then(|| task.failure_reason.clone()),

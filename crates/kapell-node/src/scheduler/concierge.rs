@@ -111,9 +111,9 @@ impl Desk {
 
     async fn job_state(&self, job: &JobId) -> Option<JobState> {
         let stands = self.scheduler.job_state(job.clone()).await?;
-        let is_under_way = |state: RunState| state != RunState::PreRun;
-        let running = stands.active.iter().filter(|run| is_under_way(run.state)).count();
-        let waits = stands.active.iter().filter(|run| !is_under_way(run.state));
+        // One that waits for its turn does nothing yet, and may wait for the very run that asks.
+        let running = stands.active.iter().filter(|run| run.holds_place).count();
+        let waits = stands.active.iter().filter(|run| run.state == RunState::PreRun);
         let asked_for = waits.filter(|run| run.run_id.is_asked_for()).map(|run| run.due_at);
         let next_at = asked_for.chain(self.next_of(job)).min();
         Some(JobState { running: u32::try_from(running).unwrap_or(u32::MAX), next_at })

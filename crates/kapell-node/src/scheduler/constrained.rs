@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use kapell_core::constraint::{self as rules, About, Phase, Verdict};
-use kapell_core::job::JobDefinition;
+use kapell_core::job::{JobDefinition, params};
 use kapell_core::run::{ActionsDone, Checked, Counts, RunId, WorkEnd};
 
 use super::checker::{Checker, Subject, Wants};
@@ -37,7 +37,7 @@ fn about(subject: &Subject, work: Option<rules::Work>) -> Arc<About> {
         scheduled_at: run.scheduled_at,
         due_at: run.due_at,
         trigger: run.trigger.clone(),
-        parameters: run.parameters.clone(),
+        parameters: params::of_run(&subject.definition, &run.parameters),
         work,
     })
 }
@@ -62,7 +62,7 @@ impl Checker for Constrained {
                 found.checked
             }
             Err(error) => {
-                let ActionsDone { verdict, message, counts, notes } = failed(&error);
+                let ActionsDone { verdict, message, counts, notes } = failed(error);
                 Checked { verdict, message, acts: false, counts, notes }
             }
         }
@@ -75,7 +75,7 @@ impl Checker for Constrained {
             let (counts, notes) = (Counts::default(), Vec::new());
             return ActionsDone { verdict: Verdict::Fail, message, counts, notes };
         };
-        self.checker.act(todo, pulse).await.unwrap_or_else(|error| failed(&error))
+        self.checker.act(todo, pulse).await.unwrap_or_else(failed)
     }
 
     async fn check_post(&self, subject: &Subject, work: &WorkEnd, pulse: &Pulse) -> ActionsDone {
@@ -86,7 +86,7 @@ impl Checker for Constrained {
             failure: work.failure.clone(),
         };
         let checked = self.checker.check_post_execution(about(subject, Some(work)), pulse).await;
-        checked.unwrap_or_else(|error| failed(&error))
+        checked.unwrap_or_else(failed)
     }
 
     fn forget(&self, run_id: &RunId) {

@@ -11,6 +11,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use kapell_core::board::{JobId, Request};
 use kapell_core::job::due::{self, Planned};
 use kapell_core::job::{JobDefinition, JobRequest};
+use kapell_core::run::RunId;
 use kapell_core::schedule::Schedule;
 use kapell_core::schedule::index::{self, Index};
 use kapell_core::seams::Timestamp;
@@ -199,8 +200,11 @@ impl Generator {
             let ahead = self.ahead;
             let known = self.read_anew(job_id, job.revision, definition)?;
             let stands = records.stands(job);
-            let planned = (!due::is_to_go_back(job, stands, now))
-                .then(|| due::plan(job, stands, definition, &known.schedule, now, ahead));
+            let has_run = |at| records.runs.contains_key(&RunId::scheduled(job_id, at));
+            let planned = (!due::is_to_go_back(job, stands, now)).then(|| {
+                let (schedule, times) = (&known.schedule, (now, ahead));
+                due::plan_around(job, stands, definition, schedule, times, has_run)
+            });
             Some((stands, planned))
         });
         let Some((stands, planned)) = looked else { return self.forget(job_id) };

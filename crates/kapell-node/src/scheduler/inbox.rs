@@ -64,6 +64,8 @@ pub struct RunView {
     pub run_id: RunId,
     pub state: RunState,
     pub previous_state: RunState,
+    /// It has one of the places that its job and its group have: one that waits for its turn has none.
+    pub holds_place: bool,
     pub attempt: u32,
     pub scheduled_at: Timestamp,
     pub due_at: Timestamp,
@@ -84,6 +86,7 @@ impl RunView {
             run_id: it.run_id().clone(),
             state: it.state(),
             previous_state: it.previous_state(),
+            holds_place: it.holds_place(),
             attempt: it.attempt(),
             scheduled_at: it.scheduled_at(),
             due_at: it.due_at(),

@@ -87,6 +87,8 @@ struct Inner {
     secrets: Arc<dyn Secrets>,
     program: String,
     started: mpsc::UnboundedSender<Mark>,
+    /// Whoever leads by now may launch the same: without it nothing is started any more.
+    tenure: Option<Tenure>,
     /// One who starts, stops or releases an attempt at a time.
     doors: Mutex<BTreeMap<Attempt, Arc<Door<()>>>>,
 }
@@ -125,6 +127,7 @@ impl LocalBackend {
             secrets,
             program: program.to_string_lossy().into_owned(),
             started,
+            tenure: tenure.clone(),
             doors: Mutex::default(),
         });
         for found in inner.driver.recover().await.map_err(|error| chain(&error))? {
@@ -222,6 +225,16 @@ impl Inner {
         }
     }
 
+    fn check_lead(&self) -> Result<(), String> {
+        match &self.tenure {
+            Some(tenure) if !tenure.may_act() => Err(
+                "this host does not lead any more, so nothing is started here: whoever leads decides what becomes of it"
+                    .to_owned(),
+            ),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Starts the work of an attempt that was noted just now.
     async fn start(&self, work: &Work) -> Result<(), String> {
         let attempt = &work.attempt;
@@ -233,6 +246,8 @@ impl Inner {
         if !self.teller.knows(attempt) {
             return Err("it was stopped before it was started".to_owned());
         }
+        // What it needs was waited for, and the seat may be gone meanwhile.
+        self.check_lead()?;
         let guid = spec.guid.clone();
         if by_runner {
             let Spec { guid, tag, logs, log_bytes, .. } = spec;
@@ -240,9 +255,13 @@ impl Inner {
             return self.runner.launch(order).await.map_err(|error| chain(&error));
         }
         self.driver.create(spec).await.map_err(|error| chain(&error))?;
-        if let Err(error) = self.driver.run(&guid, process).await {
+        let run = async {
+            self.check_lead()?;
+            self.driver.run(&guid, process).await.map_err(|error| chain(&error))
+        };
+        if let Err(why) = run.await {
             self.discard(attempt).await;
-            return Err(chain(&error));
+            return Err(why);
         }
         self.teller.started(attempt, self.clock.wall());
         drop(self.started.send(Mark::of(attempt, kind)));

@@ -1,10 +1,9 @@
 //! Carries out what runs ask for, each in a short task.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kapell_core::job::{JobDefinition, Length};
+use kapell_core::job::{JobDefinition, Length, params};
 use kapell_core::run::{Evidence, Happened, Run, StopKind, WorkEnd};
 use kapell_core::seams::Timestamp;
 use tokio::time::timeout;
@@ -47,15 +46,6 @@ impl Case {
             started_at: self.started_at,
         }
     }
-
-    /// As whoever asked for the run gave them, and otherwise as the job has them.
-    fn parameters(&self) -> BTreeMap<String, String> {
-        let usual = self.definition.parameters.iter();
-        let usual = usual.filter_map(|it| Some((it.name.clone(), it.default.clone()?)));
-        let mut parameters: BTreeMap<String, String> = usual.collect();
-        parameters.extend(self.run.parameters.clone());
-        parameters
-    }
 }
 
 pub(super) async fn check(case: Case, checker: Arc<dyn Checker>) -> Happened {
@@ -88,7 +78,7 @@ pub(super) async fn launch(case: Case, backend: Option<Arc<dyn Backend>>) -> Hap
     let work = Work {
         attempt: case.name(),
         definition: Arc::clone(&case.definition),
-        parameters: case.parameters(),
+        parameters: params::of_run(&case.definition, &case.run.parameters),
         scheduled_at: case.run.scheduled_at,
     };
     failpoint::pass("launch");

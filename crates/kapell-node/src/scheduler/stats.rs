@@ -33,6 +33,36 @@ fn phases(metrics: &RunMetrics) -> [u64; PHASES.len()] {
     ]
 }
 
+/// How a run ended, for its figures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended<'a> {
+    pub(super) state: RunState,
+    pub(super) skipped: bool,
+    /// It came as far as to a launch, and its work as far as to a start.
+    pub(super) launched: bool,
+    pub(super) started: bool,
+    pub(super) metrics: &'a RunMetrics,
+}
+
+impl Ended<'_> {
+    /// What it took, and whether it came there at all: what never was is not short.
+    fn phases(&self) -> [(u64, bool); PHASES.len()] {
+        let metrics = self.metrics;
+        let checked = metrics.constraints_checked > 0 || metrics.actions_executed > 0;
+        let entered = [
+            true,
+            checked,
+            self.launched,
+            self.started,
+            self.launched,
+            metrics.retry_attempt > 0,
+            true,
+        ];
+        let took = phases(metrics);
+        std::array::from_fn(|at| (took[at], entered[at] || took[at] > 0))
+    }
+}
+
 /// Half of all are not above the first, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Percentiles {
@@ -51,10 +81,15 @@ impl Percentiles {
 /// Figures of a job since this leader leads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobFigures {
+    /// Without those that were skipped.
     pub completed: u64,
+    pub skipped: u64,
     pub failed: u64,
     pub cancelled: u64,
     pub orphaned: u64,
+    /// Attempts after the first.
+    pub retries: u64,
+    pub kubernetes_api_calls: u64,
     pub pre_run: Percentiles,
     pub constraint_check: Percentiles,
     pub pod_start: Percentiles,
@@ -69,19 +104,27 @@ pub struct JobFigures {
 #[derive(Debug, Clone, Default)]
 struct Tally {
     ends: [u64; ENDS.len()],
+    skipped: u64,
+    retries: u64,
+    calls: u64,
     phases: [Histogram; PHASES.len()],
     last: RunMetrics,
 }
 
 impl Tally {
-    fn add(&mut self, state: RunState, metrics: &RunMetrics) {
+    fn add(&mut self, ended: &Ended<'_>) {
         for (count, end) in self.ends.iter_mut().zip(ENDS) {
-            *count += u64::from(end == state);
+            *count += u64::from(end == ended.state && !ended.skipped);
         }
-        for (histogram, took) in self.phases.iter_mut().zip(phases(metrics)) {
-            histogram.add(took);
+        self.skipped += u64::from(ended.skipped);
+        self.retries += u64::from(ended.metrics.retry_attempt);
+        self.calls += u64::from(ended.metrics.kubernetes_api_calls);
+        for (histogram, (took, entered)) in self.phases.iter_mut().zip(ended.phases()) {
+            if entered {
+                histogram.add(took);
+            }
         }
-        self.last = *metrics;
+        self.last = *ended.metrics;
     }
 
     fn figures(&self) -> JobFigures {
@@ -90,9 +133,12 @@ impl Tally {
             self.phases.each_ref().map(Percentiles::of);
         JobFigures {
             completed,
+            skipped: self.skipped,
             failed,
             cancelled,
             orphaned,
+            retries: self.retries,
+            kubernetes_api_calls: self.calls,
             pre_run,
             constraint_check,
             pod_start,
@@ -174,9 +220,10 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn ended(&mut self, job_id: JobId, state: RunState, metrics: &RunMetrics) {
-        self.jobs.lock().entry(job_id).or_default().add(state, metrics);
-        self.all.add(state, metrics);
+    pub(super) fn ended(&mut self, job_id: JobId, ended: &Ended<'_>) {
+        self.jobs.lock().entry(job_id).or_default().add(ended);
+        self.all.add(ended);
+        let metrics = ended.metrics;
         for (sum, took) in self.sums.iter_mut().zip(phases(metrics)) {
             *sum = sum.saturating_add(took);
         }
@@ -251,13 +298,14 @@ impl Collector {
                 "Runs under way by state.",
             ));
         }
-        for (state, count) in ENDS.into_iter().zip(self.all.ends) {
+        let ends = ENDS.map(RunState::name).into_iter().zip(self.all.ends);
+        for (end, count) in ends.chain([("Skipped", self.all.skipped)]) {
             figures.push(labelled(
                 "kapell_runs_total",
                 "state",
-                state.name(),
+                end,
                 count,
-                "Runs that ended.",
+                "Runs that ended; those that were skipped count apart.",
             ));
         }
         let counts =
@@ -281,6 +329,12 @@ impl Collector {
             ),
             ("kapell_scheduler_timers", now.timers as u64, "Timers in its queue."),
             ("kapell_scheduler_begun_total", self.lateness.count(), "Runs whose time came."),
+            ("kapell_run_retries_total", self.all.retries, "Further attempts of runs that ended."),
+            (
+                "kapell_run_kubernetes_calls_total",
+                self.all.calls,
+                "Calls to Kubernetes clusters for runs that ended.",
+            ),
             ("kapell_run_heartbeats_total", self.heartbeats, "Heartbeats of runs that ended."),
             ("kapell_scheduler_clock_jumps_total", self.jumps, "How often the clock was set."),
             (

@@ -19,6 +19,7 @@ use super::entry::{Asks, Entry};
 use super::insist::insist;
 use super::lanes::{Deed, Discharge, Errand, let_go};
 use super::slab::Key;
+use super::stats::Ended;
 use super::supplies::Backends;
 
 /// So many runs that are due are looked at before the first of them begins.
@@ -212,7 +213,14 @@ impl Actor {
         }
         if let Some(metrics) = &mut update.metrics {
             metrics.kubernetes_api_calls = entry.calls;
-            self.stats.ended(entry.it.run_id().job_id(), update.state, metrics);
+            let ended = Ended {
+                state: update.state,
+                skipped: update.skipped,
+                launched: entry.launched,
+                started: update.started_at.is_some(),
+                metrics,
+            };
+            self.stats.ended(entry.it.run_id().job_id(), &ended);
         }
         let (kind, attempt) = (update.kind, update.attempt);
         let now = self.clock.now();

@@ -259,7 +259,7 @@ pub(super) const KEYS: [Key; 58] = [
     time!("self_test_timeout", cell.self_test_limit),
     count!("self_test_failures", cell.self_test_failures),
     size!("image_cache_mib", image_cache_bytes),
-    time_within!("run_ahead", scheduler.ahead, 1..=3_600, "a duration from 1s to 1h"),
+    time_within!("run_ahead", scheduler.ahead, 1..=60, "a duration from 1s to 1m"),
     time_within!("run_heartbeat", scheduler.heartbeat, 1..=600, "a duration from 1s to 10m"),
     count!("run_missed_beats", scheduler.most_missed),
     time_within!("run_safety_pass", scheduler.safety_pass, 1..=3_600, "a duration from 1s to 1h"),

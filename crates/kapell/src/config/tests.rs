@@ -103,8 +103,8 @@ fn every_timer_that_is_documented_can_be_set_and_has_its_usual_time() {
         let key = key.unwrap_or_else(|| panic!("{} cannot be set", timer.key));
         assert_eq!((key.show)(&usual), show_duration(timer.usual), "{}", timer.key);
         let variable = format!("KAPELL_{}", timer.key.to_ascii_uppercase());
-        let set = load(None, &[(&variable, "77s")], None).unwrap();
-        assert_eq!((key.show)(&set), show_duration(Duration::from_secs(77)), "{}", timer.key);
+        let set = load(None, &[(&variable, "47s")], None).unwrap();
+        assert_eq!((key.show)(&set), show_duration(Duration::from_secs(47)), "{}", timer.key);
     }
     let bounds = kapell_core::tables::bounds();
     for bound in &bounds {
@@ -212,7 +212,8 @@ fn timers_and_bounds_of_the_scheduler_can_be_set_and_are_checked() {
     );
     assert_eq!(set.kubernetes_clusters.as_deref(), Some(Path::new("/etc/clusters.yaml")));
     for (name, bad, want) in [
-        ("RUN_AHEAD", "0s", "a duration from 1s to 1h"),
+        ("RUN_AHEAD", "0s", "a duration from 1s to 1m"),
+        ("RUN_AHEAD", "61s", "a duration from 1s to 1m"),
         ("RUN_HEARTBEAT", "1h", "a duration from 1s to 10m"),
         ("RUN_MISSED_BEATS", "0", "a number above 0"),
         ("RUN_SAFETY_PASS", "soon", "a duration from 1s to 1h"),

@@ -87,9 +87,12 @@ fn of_job(figures: &JobFigures) -> RunStats {
     ];
     RunStats {
         completed: figures.completed,
+        skipped: figures.skipped,
         failed: figures.failed,
         cancelled: figures.cancelled,
         orphaned: figures.orphaned,
+        retries: figures.retries,
+        kubernetes_api_calls: figures.kubernetes_api_calls,
         phases: phases.map(|(name, of)| (name.to_owned(), percentiles(of))).into(),
         last: figures.last,
     }

@@ -39,6 +39,9 @@ const MOST: usize = 10_000;
 pub(crate) async fn next(args: &JobNext, client: &Client) -> anyhow::Result<u8> {
     let Some(job_id) = &args.job_id else { return next_of_file(args) };
     let moments = client.next_moments(job_id, args.count).await?;
+    if let Some(why) = &moments.hold {
+        say(&format!("job `{job_id}`: {why}\n"));
+    }
     show(&moments, args.show.output);
     Ok(0)
 }

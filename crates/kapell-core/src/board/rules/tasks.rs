@@ -124,6 +124,7 @@ impl Step<'_, '_> {
         task.cell_id = Some(us.cell_id.clone());
         task.reservation = reservation.cloned();
         task.placement_error = None;
+        task.started_at = Some(self.now);
         Ok(shown(self.step_task(task, TaskState::Running)))
     }
 

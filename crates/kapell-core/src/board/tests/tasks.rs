@@ -134,6 +134,18 @@ fn a_container_of_a_namesake_is_of_no_task() {
 }
 
 #[test]
+fn a_task_remembers_when_it_was_started() {
+    let mut world = with(TaskState::Pending, None);
+    world.pass(seconds(3));
+    world.report("a", begin("i")).unwrap();
+    let began = world.now;
+    world.pass(seconds(5));
+    world.report("a", complete()).unwrap();
+    let stands = world.task().unwrap();
+    assert_eq!((stands.started_at, stands.first_completed_at), (Some(began), Some(world.now)));
+}
+
+#[test]
 fn a_task_that_is_over_is_not_started() {
     refused(with(TaskState::Completed, None).report("a", begin("i")));
     refused(with(TaskState::Resolving, None).report("a", begin("i")));

@@ -1,7 +1,7 @@
 //! Moments that came to nothing, told where they belong: between the runs of others.
 
 use super::{Decision, JobFacts, pass_reason};
-use crate::job::record::Passed;
+use crate::job::record::{PassReason, Passed};
 use crate::schedule::Moments;
 use crate::seams::Timestamp;
 
@@ -12,6 +12,28 @@ const MOST: usize = 1_000;
 /// tells which they were.
 pub(super) fn in_order(facts: &JobFacts<'_>, moments: &impl Moments) -> Vec<Decision> {
     facts.job.passed.iter().flat_map(|passed| of(passed, facts, moments)).collect()
+}
+
+/// Why the moment at `at` came to nothing, if that is known.
+pub(super) fn why<'a>(facts: &JobFacts<'a>, at: Timestamp) -> Option<&'a PassReason> {
+    let is_of = |passed: &&Passed| passed.from <= at && at <= passed.to;
+    facts.job.passed.iter().rev().find(is_of).map(|passed| &passed.why)
+}
+
+/// What was passed over around a time that is no moment now, if its schedule has been changed since: nobody can say which
+/// moments it had.
+pub(super) fn former_range<'a>(
+    facts: &JobFacts<'a>,
+    moments: &impl Moments,
+    at: Timestamp,
+) -> Option<&'a Passed> {
+    let is_changed = facts.job.revised.last().is_some_and(|last| at < last.at);
+    let is_one = |at: Timestamp| {
+        moments.next_after(Timestamp(at.0 - 1)).is_some_and(|moment| moment.at == at)
+    };
+    let is_of_now = |passed: &Passed| passed.count > 0 && is_one(passed.from) && is_one(passed.to);
+    let is_of = |passed: &&Passed| passed.from <= at && at <= passed.to;
+    facts.job.passed.iter().rev().find(is_of).filter(|found| is_changed && !is_of_now(found))
 }
 
 fn of(passed: &Passed, facts: &JobFacts<'_>, moments: &impl Moments) -> Vec<Decision> {

@@ -8,6 +8,7 @@ use super::{Step, made, shown};
 use crate::board::{JobId, Record, Refusal, Reply};
 use crate::job::definition::JobDefinition;
 use crate::job::due::is_far_ahead;
+use crate::job::params::{self, by_option};
 use crate::job::record::{Job, Passed};
 use crate::job::request::{MOST_RUNS, NewRun, SchedulerNews};
 use crate::run::record::MOST_KICKS;
@@ -32,7 +33,7 @@ impl Step<'_, '_> {
             return Ok(shown(job));
         }
         job.reach(to);
-        job.count_passed(passed.to_vec());
+        job.count_passed(from, runs, passed.to_vec());
         Ok(shown(self.put(job)))
     }
 
@@ -151,7 +152,9 @@ fn triggered(definition: &JobDefinition, new: &NewRun) -> Vec<String> {
             problems
                 .push("trigger: what the schedule asks for is made by the scheduler".to_owned());
         }
-        Trigger::Manual { .. } if !definition.manual => {
+        Trigger::Manual { .. } | Trigger::Backfill { .. } | Trigger::Retry { .. }
+            if !definition.manual =>
+        {
             problems.push(format!("job `{job_id}` is not to be run by hand (`manual: false`)"));
         }
         Trigger::Action { depth, of } if *depth > MOST_KICKS => problems.push(format!(
@@ -162,23 +165,19 @@ fn triggered(definition: &JobDefinition, new: &NewRun) -> Vec<String> {
         | Trigger::Retry { .. }
         | Trigger::Action { .. } => {}
     }
-    for (name, value) in &new.parameters {
-        let Some(parameter) =
-            definition.parameters.iter().find(|parameter| parameter.name == *name)
-        else {
-            let names: Vec<&str> =
-                definition.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-            let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            problems.push(format!("parameters: job `{job_id}` has no `{name}`; it has {has}"));
-            continue;
-        };
-        if !parameter.changeable && parameter.default.as_ref() != Some(value) {
-            problems.push(format!("parameters: `{name}` of job `{job_id}` is not to be changed"));
+    let how = |name: &str| match &new.trigger {
+        Trigger::Action { .. } => "one in the `parameters` of its kickOffJob".to_owned(),
+        Trigger::Retry { .. } => {
+            format!("one to a run of its own (`kapell job trigger {job_id} -p {name}=VALUE`)")
         }
-        if !parameter.options.is_empty() && !parameter.options.contains(value) {
-            let options = parameter.options.join(", ");
-            problems.push(format!("parameters: `{name}` must be one of {options}, not `{value}`"));
-        }
+        Trigger::Manual { .. }
+        | Trigger::Backfill { .. }
+        | Trigger::Schedule
+        | Trigger::CatchUp => by_option(name),
+    };
+    if let Err(wrong) = params::resolve_told(definition, &new.parameters, how) {
+        let of_job = |text| format!("parameters of job `{job_id}`: {text}");
+        problems.extend(wrong.into_iter().map(of_job));
     }
     problems
 }

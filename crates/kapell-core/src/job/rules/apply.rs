@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::{Step, no_job, shown};
 use crate::board::{JobId, Record, RecordKey, Refusal, Reply};
 use crate::job::definition::JobDefinition;
-use crate::job::record::{Definition, Job, PassReason};
+use crate::job::record::{Again, Definition, Job, PassReason};
 use crate::job::request::SchedulerNews;
 use crate::job::{due, validate};
 use crate::run::RunId;
-use crate::schedule::{Moments, Occurrence, Schedule};
+use crate::schedule::{Moments as _, Schedule};
 use crate::seams::Timestamp;
 
 impl Step<'_, '_> {
@@ -110,14 +110,23 @@ impl Step<'_, '_> {
             return;
         }
         let Ok(schedule) = Schedule::of(definition) else { return };
+        // It goes through these seconds again, past the moments that have runs.
+        let resume = job.mark.max(stands);
+        job.again = Some(Again { until: stands, resume });
         let has_run = |at| self.draft.run(&RunId::scheduled(&definition.job_id, at)).is_some();
-        let moments = Without { moments: schedule, is_left_out: has_run };
-        let ahead = stands.since(self.now);
-        let planned = due::plan(job, self.now, definition, &moments, self.now, ahead);
-        for new in planned.runs.iter().take(self.room()) {
+        let times = (self.now, stands.since(self.now));
+        let planned = due::plan_around(job, self.now, definition, &schedule, times, has_run);
+        job.mark = self.now;
+        // What does not fit into this commit is made by the scheduler, which plans the job next.
+        if planned.runs.len() > self.room() {
+            return;
+        }
+        for new in &planned.runs {
             self.make(job, new);
         }
-        job.count_passed(planned.passed);
+        let to = if planned.next.is_some_and(|next| next <= stands) { planned.to } else { stands };
+        job.count_passed(self.now, &planned.runs, planned.passed);
+        job.reach(to);
     }
 
     pub(super) fn remove(&mut self, job_id: &JobId, cancel_runs: bool) -> Result<Reply, Refusal> {
@@ -159,24 +168,4 @@ fn give_back(job: &mut Job, definition: &JobDefinition) {
     job.skips.retain(is_one);
     let gone = u32::try_from(before - job.skips.len()).unwrap_or(u32::MAX);
     job.skip_next = job.skip_next.saturating_add(gone);
-}
-
-/// Moments of a schedule but for some.
-struct Without<F> {
-    moments: Schedule,
-    is_left_out: F,
-}
-
-impl<F: Fn(Timestamp) -> bool> Moments for Without<F> {
-    fn next_after(&self, after: Timestamp) -> Option<Occurrence> {
-        let mut next = self.moments.next_after(after)?;
-        while (self.is_left_out)(next.at) {
-            next = self.moments.next_after(next.at)?;
-        }
-        Some(next)
-    }
-
-    fn put_off(&self, at: Timestamp) -> Timestamp {
-        self.moments.put_off(at)
-    }
 }

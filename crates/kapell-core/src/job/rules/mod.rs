@@ -167,7 +167,7 @@ impl Step<'_, '_> {
         let stands = self.draft.stands(job);
         if stands < self.now {
             job.reach(self.now);
-            job.pass([Passed { from: stands.next(), to: self.now, count: 0, why }]);
+            job.pass(stands, &[], [Passed::new(stands.next(), self.now, 0, why)]);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::world::*;
-use crate::job::due::{AHEAD, Planned, is_to_go_back, plan};
+use crate::job::due::{AHEAD, Planned, is_to_go_back, plan_around};
 use crate::job::explain::{JobFacts, job};
 use crate::job::{CatchUp, CatchUpPolicy, History, JobDefinition, JobRequest, Length};
 use crate::run::{Run, RunId, RunState};
@@ -13,13 +13,19 @@ const MINUTE: Every = Every::new(60);
 
 /// Plans as the scheduler does, and says which runs were made.
 fn step(world: &mut World, definition: &JobDefinition) -> Vec<RunId> {
+    step_by(world, definition, &MINUTE)
+}
+
+fn step_by(world: &mut World, definition: &JobDefinition, moments: &Every) -> Vec<RunId> {
     let stands = world.stands();
     if is_to_go_back(world.job(), stands, world.now) {
         let to = world.now;
         world.ask(JobRequest::TakeBack { job_id: id(), from: stands, to }).unwrap();
-        return step(world, definition);
+        return step_by(world, definition, moments);
     }
-    let planned = plan(world.job(), stands, definition, &MINUTE, world.now, AHEAD);
+    let has_run = |at| world.records.runs.contains_key(&RunId::scheduled(&id(), at));
+    let times = (world.now, AHEAD);
+    let planned = plan_around(world.job(), stands, definition, moments, times, has_run);
     let Planned { runs, passed, to, .. } = planned;
     if to <= stands {
         return Vec::new();
@@ -37,15 +43,76 @@ fn explained(world: &World, definition: &JobDefinition) -> String {
 
 /// Lives for so many minutes, in which each run ends as it is made; says of which moments there were runs.
 fn live(world: &mut World, definition: &JobDefinition, minutes: u64) -> Vec<Timestamp> {
+    live_by(world, definition, &MINUTE, minutes)
+}
+
+fn live_by(
+    world: &mut World,
+    definition: &JobDefinition,
+    moments: &Every,
+    minutes: u64,
+) -> Vec<Timestamp> {
     let mut made = Vec::new();
     for _ in 0..2 * minutes {
         world.now = world.now.after(seconds(30));
-        for run in step(world, definition) {
+        for run in step_by(world, definition, moments) {
             made.extend(run.moment());
             world.end(&run, RunState::Completed);
         }
     }
     made
+}
+
+/// Moments that a calendar excludes lie between those that were run: going back through the former must not make the
+/// latter again, whether their runs are remembered or not.
+#[test]
+fn moments_that_were_run_between_excluded_ones_are_not_run_again() {
+    for kept in [0, 3, 100] {
+        let mut definition = definition();
+        let window = Length::new(seconds(7200));
+        definition.catch_up = CatchUp { policy: CatchUpPolicy::All, window };
+        definition.history =
+            History { succeeded: kept, failed: kept, skipped: kept, max_age: None };
+        let every_other = Every { excluded: 2, ..MINUTE };
+        let mut world = World::with(&definition);
+        let mut made = live_by(&mut world, &definition, &every_other, 3);
+        let right = world.now;
+        world.now = right.after(seconds(2400));
+        for _ in 0..8 {
+            for run in step_by(&mut world, &definition, &every_other) {
+                made.extend(run.moment());
+                world.end(&run, RunState::Completed);
+            }
+        }
+        assert!(made.len() >= 20, "{made:?}");
+        world.now = right;
+        made.extend(live_by(&mut world, &definition, &every_other, 60));
+        let each: BTreeSet<Timestamp> = made.iter().copied().collect();
+        assert_eq!(each.len(), made.len(), "kept {kept}: a moment came twice");
+        assert!(each.len() >= 30, "kept {kept}: it goes on after that: {}", each.len());
+        assert_eq!(world.job().again, None);
+    }
+}
+
+/// A range without runs between is gone through again; a run that lies in it all the same is dealt with.
+#[test]
+fn a_job_that_goes_back_plans_around_runs_that_are_there() {
+    let definition = definition();
+    let mut world = World::with(&definition);
+    let right = world.now;
+    world.now = right.after(seconds(7200));
+    step(&mut world, &definition);
+    world.now = right;
+    step(&mut world, &definition);
+    let again = world.job().again.expect("it goes back");
+    let (stands, run_at) = (world.stands(), right.after(seconds(60)));
+    let has_run = |at| at == run_at;
+    world.now = right.after(seconds(120));
+    let times = (world.now, AHEAD);
+    let planned = plan_around(world.job(), stands, &definition, &MINUTE, times, has_run);
+    assert!(planned.to <= again.until);
+    let moments: Vec<Timestamp> = planned.runs.iter().map(|run| run.scheduled_at).collect();
+    assert!(!moments.contains(&run_at) && !moments.is_empty(), "{moments:?}");
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::world::*;
-use crate::job::due::{AHEAD, Planned, plan};
+use crate::job::due::{AHEAD, MOST_AHEAD, Planned, is_far_ahead, plan_around};
 use crate::job::{ActionId, Calendar, JobDefinition, JobRequest, PauseCause, SchedulerNews};
 use crate::run::{Ask, Happened, Orchestrator, Plan, RunId, RunState, Timer, UpdateKind};
 use crate::schedule::{Moments as _, Schedule};
@@ -19,11 +20,17 @@ fn by(lines: &[&str]) -> JobDefinition {
 
 /// Plans as the scheduler does, until nothing is left.
 fn plan_all(world: &mut World) {
+    plan_ahead(world, AHEAD);
+}
+
+fn plan_ahead(world: &mut World, ahead: Duration) {
     loop {
         let (stands, job) = (world.stands(), world.job().clone());
         let definition = world.records.job(&id()).unwrap().1.clone();
         let schedule = Schedule::of(&definition).unwrap();
-        let planned = plan(&job, stands, &definition, &schedule, world.now, AHEAD);
+        let has_run = |at| world.records.runs.contains_key(&RunId::scheduled(&id(), at));
+        let times = (world.now, ahead);
+        let planned = plan_around(&job, stands, &definition, &schedule, times, has_run);
         let Planned { runs, passed, to, .. } = planned;
         if to == stands {
             return;
@@ -49,6 +56,26 @@ fn begin(world: &World, run_id: &RunId) -> Result<(), String> {
     }
     assert_eq!(last, &Ask::Admit);
     Ok(())
+}
+
+/// However far ahead a host plans and however dense the new schedule is, no moment is lost: what does not fit into the
+/// change itself is planned after it.
+#[test]
+fn a_dense_schedule_gets_all_the_moments_that_were_planned_ahead() {
+    for ahead in [AHEAD, Duration::from_secs(20), MOST_AHEAD] {
+        let mut world = World::with(&by(&["*/5 * * * * *"]));
+        plan_ahead(&mut world, ahead);
+        let until = world.stands();
+        assert!(!is_far_ahead(until, world.now), "its own plan is no clock that was wrong");
+        world.apply(&by(&["* * * * * *"])).unwrap();
+        plan_ahead(&mut world, ahead);
+        let count = i64::try_from(ahead.as_secs()).unwrap();
+        for second in 1..=count {
+            assert!(world.records.runs.contains_key(&run_at(second)), "{ahead:?}: {second}");
+        }
+        // Behind them, so that what was planned by the former schedule is refused.
+        assert_eq!((world.stands(), world.job().again), (at(count).next(), None));
+    }
 }
 
 fn at(second: i64) -> Timestamp {

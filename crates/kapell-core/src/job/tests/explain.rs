@@ -29,7 +29,7 @@ fn asked(world: &World, definition: &JobDefinition, moment: Option<Timestamp>) -
 
 fn pass(world: &mut World, to: Timestamp, why: PassReason) {
     let from = world.stands();
-    let passed = vec![Passed { from: to, to, count: 1, why }];
+    let passed = vec![Passed::new(to, to, 1, why)];
     world.ask(JobRequest::Advance { job_id: id(), from, to, runs: Vec::new(), passed }).unwrap();
 }
 
@@ -87,6 +87,88 @@ fn a_moment_that_the_schedule_has_not_any_more_is_explained_by_what_became_of_it
     assert!(of_passed.summary.contains("came to nothing"), "{of_passed:?}");
     let of_none = at(&facts, &hourly, minute(2).after(seconds(20)), world.now);
     assert!(of_none.summary.contains("still to come"), "{of_none:?}");
+}
+
+/// What a moment came to was decided by what the job was then.
+#[test]
+fn a_calendar_that_came_later_is_not_why_a_moment_came_to_nothing() {
+    let mut world = World::with(&definition());
+    let run = world.advance(1).remove(0);
+    world.end(&run, RunState::Completed);
+    pass(&mut world, minute(2), PassReason::Paused { note: "stock-taking".to_owned() });
+    world.now = minute(5);
+    let runs: Vec<&Run> = world.records.runs_of(&id()).collect();
+    let of = definition();
+    let facts = JobFacts { job: world.job(), definition: &of, stands: world.stands(), runs: &runs };
+    let excluding = Every { excluded: 1, ..MINUTE };
+    let paused = at(&facts, &excluding, minute(2), world.now);
+    assert_eq!(paused.summary, "that moment came to nothing: the job was paused: stock-taking");
+    let ran = at(&facts, &excluding, minute(1), world.now);
+    for explained in [&paused, &ran] {
+        let told = explained.decisions.iter().any(|it| it.about == About::Calendar);
+        assert!(!told, "{explained:?}");
+    }
+    let to_come = at(&facts, &excluding, minute(7), world.now);
+    assert_eq!(to_come.summary, "that moment is excluded by calendar `days off`");
+    assert!(to_come.decisions.iter().any(|it| it.about == About::Calendar), "{to_come:?}");
+}
+
+#[test]
+fn an_old_run_is_not_explained_by_what_its_job_is_now() {
+    let mut world = World::with(&definition());
+    let run = world.advance(1).remove(0);
+    let notes = [
+        Noted::State { to: RunState::Pending, why: "its time has come".into() },
+        Noted::State { to: RunState::ContainerCreating, why: "no constraints to check".into() },
+    ];
+    let deadline = Some(Length::new(seconds(600)));
+    let changed = JobDefinition { starting_deadline: deadline, ..definition() };
+    let tells = |world: &World, revision: u64| {
+        let mut run = world.run(&run).clone();
+        run.revision = revision;
+        for noted in notes.clone() {
+            run.timeline.push(Entry { at: minute(1), attempt: 0, noted });
+        }
+        let (runs, stands) = ([&run], world.stands());
+        let facts = JobFacts { job: world.job(), definition: &changed, stands, runs: &runs };
+        let explained = at(&facts, &MINUTE, minute(1), world.now);
+        let about = |it: About| explained.decisions.iter().filter(|of| of.about == it).count();
+        (about(About::Deadline), about(About::Overlap))
+    };
+    world.apply(&changed).unwrap();
+    let now = world.job().revision;
+    assert_eq!(tells(&world, now), (1, 1));
+    assert_eq!(tells(&world, now - 1), (0, 0));
+}
+
+#[test]
+fn a_time_within_what_a_former_schedule_passed_over_is_explained_by_that() {
+    let mut world = World::with(&definition());
+    let from = world.stands();
+    let why = PassReason::Paused { note: "holiday".to_owned() };
+    let passed = vec![Passed::new(minute(1), minute(9), 9, why)];
+    let to = minute(9);
+    world.ask(JobRequest::Advance { job_id: id(), from, to, runs: Vec::new(), passed }).unwrap();
+    world.now = minute(12);
+    let odd = Every::new(7_200);
+    let asks = |world: &World, at_what: Timestamp| {
+        let of = definition();
+        let stands = world.stands();
+        let facts = JobFacts { job: world.job(), definition: &of, stands, runs: &[] };
+        at(&facts, &odd, at_what, world.now).summary
+    };
+    let inside = minute(4);
+    assert!(!asks(&world, inside).contains("former schedule"), "it was never changed");
+    let changed = JobDefinition { schedule: vec!["0 0 * * *".to_owned()], ..definition() };
+    world.apply(&changed).unwrap();
+    assert_eq!(
+        asks(&world, inside),
+        "that time is within a range that the former schedule passed over: the job was paused: holiday"
+    );
+    assert!(!asks(&world, minute(11)).contains("former schedule"));
+    // The minutes are moments still: then it is explained as one of them.
+    let of = asked(&world, &changed, Some(inside.after(seconds(20))));
+    assert!(of.summary.starts_with("that moment came to nothing"), "{of:?}");
 }
 
 #[test]
@@ -264,7 +346,7 @@ fn a_run_that_is_skipped_says_by_what_and_not_every_state_on_the_way() {
 fn moments_that_are_to_come_or_were_never_due_say_so() {
     let mut world = World::with(&definition());
     let said = |world: &World, moment| asked(world, &definition(), Some(moment)).summary;
-    assert!(said(&world, minute(3)).contains("its run is made 10 s before it"));
+    assert!(said(&world, minute(3)).contains("its run is made shortly before it"));
     assert!(said(&world, Timestamp(NOW.0 - 60_000)).contains("before the job was there"));
     world.now = minute(10);
     assert!(said(&world, minute(3)).contains("not decided yet"));

@@ -124,8 +124,7 @@ fn what_came_to_nothing_is_remembered_and_the_newest_of_it_kept() {
     for minute in 1..=200_i64 {
         let (from, to) = (world.stands(), Timestamp(NOW.0 + minute * 60_000));
         let calendar = format!("c{}", minute % 2);
-        let passed =
-            vec![Passed { from: to, to, count: 1, why: PassReason::Excluded { calendar } }];
+        let passed = vec![Passed::new(to, to, 1, PassReason::Excluded { calendar })];
         world
             .ask(JobRequest::Advance { job_id: id(), from, to, runs: Vec::new(), passed })
             .unwrap();
@@ -141,7 +140,7 @@ fn what_is_passed_over_by_an_action_is_used_up() {
     world.ask(JobRequest::SkipNext { job_id: id(), action: ActionId(1), count: 3 }).unwrap();
     let to = NOW.after(seconds(120));
     let why = PassReason::SkippedByAction;
-    let passed = vec![Passed { from: NOW.after(seconds(60)), to, count: 2, why }];
+    let passed = vec![Passed::new(NOW.after(seconds(60)), to, 2, why)];
     world
         .ask(JobRequest::Advance { job_id: id(), from: NOW, to, runs: Vec::new(), passed })
         .unwrap();
@@ -206,9 +205,68 @@ fn what_may_not_be_asked_for_is_refused_with_all_problems() {
     assert_eq!(problems.len(), 4, "{problems:?}");
     let by_schedule = JobRequest::Trigger { job_id: id(), run: scheduled(NOW) };
     assert!(matches!(world.ask(by_schedule), Err(Refusal::Invalid { .. })));
-    let trigger = Trigger::Action { of: RunId::parse("k:1").unwrap(), depth: 1 };
-    let run = crate::job::NewRun { trigger, ..asked_for(NOW, 2) };
-    assert!(world.ask(JobRequest::Trigger { job_id: id(), run }).is_ok());
+    for (problem, says) in
+        problems.iter().zip(["by hand", "no parameter `other`", "`fixed`", "`kind`"])
+    {
+        assert!(problem.contains(says), "{problem}");
+    }
+}
+
+/// A run that another one kicks off is made of the job's own rules: it may be asked for although no person may, and it
+/// lacks what it is not given. A value that no environment can have is refused here, not by the backend.
+#[test]
+fn a_run_that_is_kicked_off_has_its_required_parameters_or_is_refused() {
+    let text = r#"{"job_id":"j","manual":false,"command":{"command":"true"},"parameters":[
+        {"name":"kind","options":["a","b"]},{"name":"note","default":""}]}"#;
+    let mut world = World::with(&serde_json::from_str(text).unwrap());
+    let mut tail = 1;
+    let mut kick = |pairs: &[(&str, &str)]| {
+        tail += 1;
+        let trigger = Trigger::Action { of: RunId::parse("k:1").unwrap(), depth: 1 };
+        let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let parameters = given.collect();
+        let run = crate::job::NewRun { trigger, parameters, ..asked_for(NOW, tail) };
+        match world.ask(JobRequest::Trigger { job_id: id(), run }) {
+            Err(Refusal::Invalid { problems }) => problems,
+            other => other.map(|_| Vec::new()).unwrap(),
+        }
+    };
+    assert_eq!(
+        kick(&[]),
+        [
+            "parameters of job `j`: parameter `kind` has no value: give one in the `parameters` of its kickOffJob, one of `a`, `b`"
+        ]
+    );
+    let (long, nul) = ("x".repeat(5_000), "a\0b");
+    assert_eq!(
+        kick(&[("kind", "a"), ("note", &long)]),
+        ["parameters of job `j`: parameter `note` must be at most 4 KiB, not 5000 bytes"]
+    );
+    assert_eq!(
+        kick(&[("kind", "a"), ("note", nul)]),
+        ["parameters of job `j`: parameter `note` must not contain a NUL byte"]
+    );
+    assert_eq!(kick(&[("kind", "b")]), [""; 0]);
+}
+
+/// By hand is by hand: a backfill and another try are asked for by a person as well.
+#[test]
+fn a_job_that_nobody_may_run_by_hand_is_neither_backfilled_nor_tried_again() {
+    let text = r#"{"job_id":"j","manual":false,"command":{"command":"true"}}"#;
+    let mut world = World::with(&serde_json::from_str(text).unwrap());
+    let who: arcstr::ArcStr = "ada".into();
+    let of = RunId::parse("j:1").unwrap();
+    let asked = [
+        Trigger::Manual { who: who.clone() },
+        Trigger::Backfill { who: who.clone() },
+        Trigger::Retry { of, who },
+    ];
+    for (tail, trigger) in asked.into_iter().enumerate() {
+        let run = crate::job::NewRun { trigger, ..asked_for(NOW, tail as u64) };
+        let refused = world.ask(JobRequest::Trigger { job_id: id(), run }).unwrap_err();
+        let says = "job `j` is not to be run by hand (`manual: false`)";
+        assert_eq!(refused, Refusal::Invalid { problems: vec![says.to_owned()] });
+    }
 }
 
 #[test]

@@ -46,7 +46,8 @@ fn adopt(run: Run, evidence: &Evidence) -> Stage {
     stage
 }
 
-/// State, evidence, what it then is, and whether the attempt is launched. Copied from the rulings by hand.
+/// State, evidence, what it then is, and whether the attempt is launched. Copied from the rulings by hand. Work that ran
+/// and is lost has ended: it is checked after it like any other before another attempt is made.
 const TABLE: &str = "
     ContainerCreating absent   ContainerCreating launch
     ContainerCreating unknown  Retrying          -
@@ -54,8 +55,8 @@ const TABLE: &str = "
     ContainerCreating running  Running           -
     ContainerCreating ended:0  Terminating       -
     ContainerCreating ended:9  Terminating       -
-    Running           absent   Retrying          -
-    Running           unknown  Retrying          -
+    Running           absent   Terminating       -
+    Running           unknown  Terminating       -
     Running           launched Running           -
     Running           running  Running           -
     Running           ended:0  Terminating       -
@@ -162,6 +163,11 @@ fn a_run_that_waits_for_its_next_attempt_makes_that_one() {
 fn an_attempt_that_nobody_can_account_for_fails_as_a_lost_host_and_follows_the_retry_rule() {
     let unknown = Evidence::Unknown { why: "its files are on another host".to_owned() };
     let mut stage = adopt(stored(RunState::Running), &unknown);
+    stage.next();
+    let checks = |(_, happened): &(Timestamp, Happened)| {
+        matches!(happened, Happened::PostChecked { attempt: 1, .. })
+    };
+    assert!(stage.coming.iter().any(checks), "it ran: what is checked after the work is");
     stage.next();
     assert_eq!(stage.board.reason, format!("{HOST_LOST}: its files are on another host"));
     assert_eq!((stage.board.state, stage.board.attempt), (RunState::Retrying, 2));

@@ -1,5 +1,7 @@
 //! Each action: taken, and failed.
 
+use std::sync::Arc;
+
 use kapell_core::constraint::Verdict;
 use kapell_core::constraint::delivery::Answer;
 use kapell_core::run::{ActionsDone, Noted};
@@ -7,6 +9,7 @@ use serde_json::{Value as Json, json};
 use tokio::time::Instant;
 
 use super::stage::{Stage, secs, stage};
+use crate::constraint::{ConstraintChecker as _, failed};
 use crate::testing::eventually;
 use crate::webhook::DeliveryState;
 use crate::webhook::tests::stage::{Reply, status};
@@ -140,6 +143,45 @@ async fn a_figure_is_set() {
     stage.scheduler.shutdown().await;
     let found = stage.look(super::stage::run(violated(json!([{ "metric": "late" }])))).await;
     assert!(stage.checker.act(found.todo, &stage.pulse).await.is_err());
+}
+
+/// A scheduler that goes while actions are taken: the first was, the second could not be, the third is not tried.
+#[tokio::test(start_paused = true)]
+async fn what_was_done_before_nobody_could_do_any_more_is_told_with_the_reason() {
+    for after in [false, true] {
+        let stage = stage();
+        stage.told.lock().unwrap().leaves_after = Some(2);
+        let list = json!([{ "log": "one" }, { "metric": { "metric": "late", "required": false } }, { "log": "two" }]);
+        let constraints = if after {
+            json!([{ "maxExpectedRunTime": { "config": "1s", "onViolation": list } }])
+        } else {
+            violated(list)
+        };
+        let error = if after {
+            let run = Arc::new(super::stage::ended(constraints, 5));
+            stage.checker.check_post_execution(run, &stage.pulse).await.unwrap_err()
+        } else {
+            let found = stage.look(super::stage::run(constraints)).await;
+            stage.checker.act(found.todo, &stage.pulse).await.unwrap_err()
+        };
+        let done = failed(error);
+        assert_eq!(done.verdict, Verdict::Fail);
+        assert!(
+            done.message.contains("the scheduler does not answer: this host is stopping"),
+            "{done:?}"
+        );
+        assert_eq!((done.counts.executed, done.counts.failed), (2, 1), "{done:?}");
+        let (checked, violated) = (done.counts.checked, done.counts.violated);
+        assert_eq!((checked, violated), if after { (1, 1) } else { (0, 0) });
+        let mut taken: Vec<(&str, bool)> = Vec::new();
+        for noted in &done.notes {
+            if let Noted::Action { name, ok, .. } = noted {
+                taken.push((name, *ok));
+            }
+        }
+        assert_eq!(taken, [("log", true), ("metric", false)]);
+        assert_eq!(done.notes.len(), if after { 3 } else { 2 }, "{done:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,7 +171,7 @@ async fn what_cannot_be_read_fails_the_run() {
     let error = stage.checker.check_pre_execution(bad, &stage.pulse).await.unwrap_err();
     let right = "its constraints cannot be read: constraints[0]: there is no constraint `time_windw`; did you mean `time_window`?";
     assert!(matches!(&error, Error::Unreadable(_)));
-    let done = failed(&error);
+    let done = failed(error);
     assert_eq!((done.verdict, done.message.as_str()), (Verdict::Fail, right));
 }
 

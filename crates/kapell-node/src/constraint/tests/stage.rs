@@ -34,6 +34,8 @@ pub(super) struct Told {
     pub(super) refuses: Option<String>,
     /// It takes questions and answers none.
     pub(super) hangs: bool,
+    /// After so many messages it takes none any more.
+    pub(super) leaves_after: Option<u32>,
     pub(super) heard: Vec<String>,
     /// As those that count have named themselves.
     pub(super) actions: Vec<ActionId>,
@@ -67,6 +69,10 @@ async fn scheduler(mut inbox: mpsc::Receiver<Message>, told: Arc<Mutex<Told>>) {
     let mut held = Vec::new();
     while let Some(message) = inbox.recv().await {
         let mut told = told.lock().unwrap();
+        if let Some(left) = &mut told.leaves_after {
+            let Some(fewer) = left.checked_sub(1) else { return };
+            *left = fewer;
+        }
         if told.hangs {
             held.push(message);
             continue;

@@ -15,6 +15,7 @@ use super::fakes::Manner;
 use super::stage::{Lead, Stage, job, secs};
 use crate::board::tests::theatre::pass;
 use crate::constraint::{Message, Which};
+use crate::scheduler::backend::Attempt;
 use crate::scheduler::concierge;
 use crate::testing::{Call, Fault};
 
@@ -101,6 +102,28 @@ async fn jobs_of_other_domains_are_answered_for_as_if_they_were_not_there() {
             desk.ask(|reply| Message::SkipNext { job, of: run, action, count: 1, reply }).await;
         assert!(skipped.unwrap_err().starts_with(why));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_its_turn_does_not_run() {
+    let (stage, lead, of) = stage().await;
+    let desk = Desk::of(&lead);
+    let running = async |id: &str| {
+        let (job, run) = (JobId::new(id), of.clone());
+        desk.ask(|reply| Message::JobState { job, of: run, reply }).await.unwrap().running
+    };
+    let grouped = r#", "group": {"name": "g", "limit": 1}, "overlap": "queue""#;
+    for id in ["first", "second"] {
+        lead.apply(job(id, grouped)).await;
+    }
+    let first = lead.trigger("first", 1, stage.wall()).await;
+    lead.until(&first, RunState::Running, secs(5)).await;
+    let second = lead.trigger("second", 1, stage.wall()).await;
+    lead.until_under_way(&second, RunState::Pending).await;
+    assert_eq!((running("first").await, running("second").await), (1, 0));
+    stage.fake.end(&Attempt { run_id: first.clone(), number: 0 }, 0);
+    lead.until(&second, RunState::Running, secs(5)).await;
+    assert_eq!((running("first").await, running("second").await), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use kapell_core::board::{RecordKey, shard_of};
-use kapell_core::run::{RunId, RunState, StopKind};
+use kapell_core::run::{Entry, Noted, RunId, RunState, StopKind};
 use kapell_core::seams::Timestamp;
 use kapell_core::seat::Seat;
 use kapell_store::Shards as _;
@@ -218,6 +218,9 @@ async fn a_run_that_was_made_ahead_goes_by_catch_up_when_nobody_led_at_its_time(
         assert!(run.reason.contains(skipped.unwrap_or_default()), "{policy}: {}", run.reason);
         assert_eq!(stage.fake.state().launches.len(), launches, "{policy} {away}");
         stage.fake.assert_launched_once();
+        let says = |it: Entry| matches!(it.noted, Noted::Adopted { evidence } if evidence.contains("(catch_up)"));
+        let is_made_up = skipped.is_none() && away > 30;
+        assert_eq!(run.timeline.iter().any(says), is_made_up, "{policy} {away}: {run:?}");
     }
 }
 

@@ -2,6 +2,7 @@ mod change;
 mod circles;
 mod clock;
 mod concierge;
+mod constrained;
 mod crowd;
 mod failing;
 mod failover;

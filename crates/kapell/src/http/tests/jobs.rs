@@ -310,6 +310,15 @@ async fn the_next_moments_are_told() {
     let moments = next["moments"].as_array().unwrap();
     assert_eq!(moments.len(), 3);
     assert!(moments[0]["at"].as_i64() < moments[1]["at"].as_i64());
+    assert_eq!(next.get("hold"), None);
+    let hold = async || host.get("/v1/jobs/nightly/next?n=1").await.json()["hold"].clone();
+    desk.change_job("nightly", |job| job.skip_next = 2);
+    assert_eq!(hold().await, "the next 2 moments are passed over by actions (skipNextInstance)");
+    desk.change_job("nightly", |job| {
+        let cause = PauseCause::Person { who: "ann".to_owned() };
+        job.paused = Some(kapell_core::job::Pause { at: Timestamp(5), cause, note: "n".into() });
+    });
+    assert_eq!(hold().await, "nothing is scheduled: paused by ann: n");
     assert_eq!(
         host.get("/v1/jobs/nightly/next").await.json()["moments"].as_array().unwrap().len(),
         20

@@ -173,6 +173,7 @@ async fn what_its_leader_knows_of_a_run_is_told_with_its_timeline() {
         run_id: RunId::parse("j:100").unwrap(),
         state: RunState::ActionRunning,
         previous_state: RunState::ActionPending,
+        holds_place: true,
         attempt: 0,
         scheduled_at: Timestamp(100_000),
         due_at: Timestamp(100_000),

@@ -9,7 +9,7 @@ use hyper::header::{HeaderValue, LOCATION};
 use kapell_api::v1::{JobView, NextMoment, NextMoments, PauseWanted, TriggerWanted};
 use kapell_core::access::Who;
 use kapell_core::board::{Domain, JobId, Reply, Request};
-use kapell_core::job::explain::clock_change;
+use kapell_core::job::explain::{self, JobFacts, clock_change};
 use kapell_core::job::{Job, JobDefinition, JobRequest, NewRun, PauseCause, params};
 use kapell_core::run::{RunId, Trigger};
 use kapell_core::schedule::{Moments as _, Schedule};
@@ -121,7 +121,13 @@ pub(super) fn next(call: &Call) -> Answered {
     }
     let definition = definition(&*call.desk, &job_id)?;
     let schedule = schedule(&definition)?;
-    let next = coming(&definition, &schedule, call.wall, count);
+    let mut next = coming(&definition, &schedule, call.wall, count);
+    next.hold = look(&*call.desk, job_id.as_str(), |records| {
+        let (job, definition) = records.job(&job_id)?;
+        let facts = JobFacts { job, definition, stands: records.stands(job), runs: &[] };
+        explain::held(&facts)
+    })
+    .flatten();
     Ok(answer::value(StatusCode::OK, &next))
 }
 
@@ -145,7 +151,8 @@ pub(crate) fn coming(
             clock_change: next.change.map(|change| clock_change(change).to_owned()),
         });
     }
-    NextMoments { timezone: definition.timezone.clone(), moments }
+    let of_file = definition.suspend.then(|| "the job is suspended".to_owned());
+    NextMoments { timezone: definition.timezone.clone(), hold: of_file, moments }
 }
 
 /// A run that was made, and where it is.

@@ -112,13 +112,13 @@ async fn explain_run(
     })
 }
 
-/// The definition that a run goes by.
+/// The definition that a run goes by; another one would tell of deadlines and limits that it never had.
 fn definition_of(desk: &dyn Desk, run: &Run) -> Option<Arc<JobDefinition>> {
     let job_id = run.run_id.job_id();
     let of = look(desk, job_id.as_str(), |records| {
         records.definition(&job_id, run.revision).map(Arc::clone)
     });
-    of.flatten().or_else(|| definition(desk, &job_id).ok())
+    of.flatten()
 }
 
 /// What is so now, for how long, and what happens next by the clock.

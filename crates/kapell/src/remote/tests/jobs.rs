@@ -179,6 +179,7 @@ fn the_outcome_of_a_run_is_the_exit_code() {
 fn moments_are_shown_with_what_calendars_and_clocks_do_to_them() {
     let next = NextMoments {
         timezone: "Europe/Berlin".to_owned(),
+        hold: None,
         moments: vec![
             NextMoment {
                 at: NOW,

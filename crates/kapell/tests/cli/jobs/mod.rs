@@ -10,6 +10,7 @@ mod kubernetes;
 mod many;
 mod meanwhile;
 mod receiver;
+mod room;
 mod rounds;
 mod signature;
 mod stopped;

@@ -1,4 +1,5 @@
 mod conformance;
+mod ends;
 mod logs;
 mod rig;
 mod stops;

@@ -1,5 +1,6 @@
 mod conformance;
 mod killed;
+mod lease;
 mod orders;
 mod places;
 mod rig;

@@ -64,6 +64,11 @@ pub(super) async fn open_with(
     dir: &Path,
     program: &Path,
 ) -> (LocalBackend, UnboundedReceiver<News>) {
+    let (parts, news) = parts(dir, program);
+    (LocalBackend::open(parts).await.unwrap(), news)
+}
+
+pub(super) fn parts(dir: &Path, program: &Path) -> (Parts, UnboundedReceiver<News>) {
     let (newsroom, news) = mpsc::unbounded_channel();
     let parts = Parts {
         data_dir: dir.to_owned(),
@@ -74,7 +79,7 @@ pub(super) async fn open_with(
         program: program.to_owned(),
         tenure: None,
     };
-    (LocalBackend::open(parts).await.unwrap(), news)
+    (parts, news)
 }
 
 /// Work that runs until a file in `dir` tells it how to end.

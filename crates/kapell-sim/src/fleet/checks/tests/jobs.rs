@@ -140,7 +140,7 @@ fn every_moment_is_a_run_or_has_its_reason() {
     let mut world = scheduled(1);
     world.put([record(5, RunState::PreRun, 1), record(10, RunState::PreRun, 1)]).unwrap();
     let why = PassReason::NotCaughtUp { policy: "last".to_owned() };
-    let passed = |from, to| vec![Passed { from: at(from), to: at(to), count: 1, why: why.clone() }];
+    let passed = |from, to| vec![Passed::new(at(from), at(to), 1, why.clone())];
     world.put([job(at(20), passed(15, 20), 2)]).unwrap();
     broken(world.put([job(at(30), passed(15, 20), 3)]), "which is no run, for None");
 }
@@ -149,7 +149,7 @@ fn every_moment_is_a_run_or_has_its_reason() {
 fn a_reason_must_be_true() {
     let mut world = scheduled(1);
     let why = PassReason::Suspended { note: String::new() };
-    let passed = vec![Passed { from: at(5), to: at(5), count: 1, why }];
+    let passed = vec![Passed::new(at(5), at(5), 1, why)];
     broken(world.put([job(at(5), passed, 2)]), "which is no run, for Some(Suspended");
 }
 

@@ -136,6 +136,7 @@ fn jobs() -> Value {
             ("moments", list(&object(2, &[
                 ("at", time.clone()), ("due_at", time), ("excluded", about(&text(), "The calendar that excludes it.")), ("clock_change", text()),
             ]))),
+            ("hold", about(&text(), "What keeps these moments from becoming runs.")),
         ]),
     })
 }
@@ -202,9 +203,9 @@ fn scheduler() -> Value {
             ("active", by(&count())), ("all", of("RunStats")), ("jobs", by(&of("RunStats"))), ("lateness", of("Percentiles")),
         ]),
         "Percentiles": percentiles,
-        "RunStats": object(6, &[
-            ("completed", count()), ("failed", count()), ("cancelled", count()), ("orphaned", count()),
-            ("phases", by(&of("Percentiles"))), ("last", of("RunMetrics")),
+        "RunStats": object(9, &[
+            ("completed", count()), ("skipped", count()), ("failed", count()), ("cancelled", count()), ("orphaned", count()),
+            ("retries", count()), ("kubernetes_api_calls", count()), ("phases", by(&of("Percentiles"))), ("last", of("RunMetrics")),
         ]),
         "WebhookDelivery": object(8, &[
             ("webhook_id", text()), ("job_id", of("Id")), ("run_id", of("RunId")), ("what", text()), ("place", text()),

@@ -212,6 +212,7 @@ fn tasks() -> Value {
             ("result", text()),
             ("exit_code", json!({ "type": "integer" })),
             ("placement_error", text()),
+            ("started_at", of("Timestamp")),
             ("first_completed_at", of("Timestamp")),
         ],
     );
