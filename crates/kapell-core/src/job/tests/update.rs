@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use arcstr::ArcStr;
+
 use super::world::*;
 use crate::board::{Refusal, Reply};
 use crate::job::{JobDefinition, JobRequest, PauseCause, SchedulerNews};
@@ -161,7 +163,7 @@ fn the_hosts_that_may_have_its_log_are_kept_the_newest_last() {
     }
     world.update(&run_id, by("last:1", UpdateKind::Ended, 12, RunState::Failed));
     let hosts = &world.run(&run_id).log_hosts;
-    assert_eq!(hosts.last().map(|host| host.as_str()), Some("last:1"));
+    assert_eq!(hosts.last().map(ArcStr::as_str), Some("last:1"));
     assert_eq!(hosts.iter().filter(|host| *host == "one:1").count(), 1, "{hosts:?}");
     assert!(hosts.len() <= 8, "{hosts:?}");
 }

@@ -142,11 +142,16 @@ async fn a_start_that_is_heard_late_because_much_is_to_be_stored_was_in_time() {
         stage.fake.state().launches.iter().map(|(attempt, _)| attempt.clone()).collect();
     assert_eq!(launches.len(), 10_000);
     stage.theatre.store.next(Call::Commit, 1, Fault::Delay(secs(60)));
-    launches.iter().for_each(|attempt| stage.fake.start(attempt));
+    for attempt in &launches {
+        stage.fake.start(attempt);
+    }
     pass(secs(45)).await;
-    let state = |attempt: &Attempt| lead.run(&attempt.run_id).state;
-    assert!(launches.iter().all(|attempt| state(attempt) == RunState::ContainerCreating));
+    let state_of = |attempt: &Attempt| lead.run(&attempt.run_id).state;
+    assert!(launches.iter().all(|attempt| state_of(attempt) == RunState::ContainerCreating));
     pass(secs(30)).await;
-    assert!(launches.iter().all(|attempt| state(attempt) == RunState::Running), "all had started");
+    assert!(
+        launches.iter().all(|attempt| state_of(attempt) == RunState::Running),
+        "all had started"
+    );
     assert!(stage.fake.state().stops.is_empty(), "none was taken for late");
 }

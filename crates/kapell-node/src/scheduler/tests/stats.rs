@@ -33,6 +33,7 @@ async fn figures_are_made_every_half_minute_with_percentiles_a_job_and_no_run_in
     // Three calls for each first attempt, four for each second one.
     assert_eq!((figures.retries, figures.kubernetes_api_calls), (20, 20 * 7));
     assert!((10_000..=11_250).contains(&figures.retry_wait.p50_ms), "{figures:?}");
+    assert!(figures.last.success && figures.last.retry_attempt == 0, "the last was skipped");
     assert_eq!(snapshot.all.completed, 20);
     let value = |name: &str, label: &str| {
         let found = snapshot.figures().iter().find(|figure| {
