@@ -51,6 +51,8 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     tool("faketime", "faketime"),
     BUSYBOX,
     RUNC,
+    NFT,
+    IP,
     CHROMIUM,
 ];
 
