@@ -17,6 +17,8 @@ use crate::bench::{is_there, try_eventually};
 
 pub(crate) const PROGRAM: &str = "chromium-headless-shell";
 const LIMIT: Duration = Duration::from_secs(20);
+/// What a browser says of a script whose page it leaves while it is evaluated.
+const WENT_AWAY: &str = "Inspected target navigated or closed";
 /// Finds what people with a disability stumble over; see `axe/LICENSE`.
 const AXE: &str = include_str!("axe/axe.min.js");
 
@@ -79,6 +81,13 @@ impl Browser {
     /// Has something done, and gives its result.
     #[track_caller]
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
+        let answer = self.answer(method, params);
+        assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+        answer["result"].clone()
+    }
+
+    #[track_caller]
+    fn answer(&mut self, method: &str, params: &Value) -> Value {
         self.last += 1;
         let id = self.last;
         let mut message = json!({"id": id, "method": method, "params": params});
@@ -93,8 +102,7 @@ impl Browser {
             let left = deadline.saturating_duration_since(Instant::now());
             let message = self.messages.recv_timeout(left).expect("an answer of the browser");
             if message["id"] == id {
-                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
-                return message["result"].clone();
+                return message;
             }
             self.events.push_back(message);
         }
@@ -119,15 +127,30 @@ impl Browser {
     /// What a piece of script gives.
     #[track_caller]
     pub(crate) fn evaluate(&mut self, script: &str) -> Value {
+        self.try_evaluate(script).unwrap_or_else(|| panic!("{script}: the page went away"))
+    }
+
+    /// The same; nothing if the page goes away meanwhile, for whoever waits for the next one.
+    #[track_caller]
+    fn try_evaluate(&mut self, script: &str) -> Option<Value> {
         let params = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
-        let result = self.call("Runtime.evaluate", &params);
+        let answer = self.answer("Runtime.evaluate", &params);
+        if answer["error"]["message"] == WENT_AWAY {
+            return None;
+        }
+        assert!(answer["error"].is_null(), "{script}: {}", answer["error"]);
+        let result = &answer["result"];
         assert!(result["exceptionDetails"].is_null(), "{script}: {result}");
-        result["result"]["value"].clone()
+        Some(result["result"]["value"].clone())
     }
 
     pub(crate) fn text(&mut self) -> String {
-        let text = self.evaluate("document.body ? document.body.innerText : ''");
-        text.as_str().unwrap_or_default().to_owned()
+        self.try_text().expect("the page stays")
+    }
+
+    fn try_text(&mut self) -> Option<String> {
+        let text = self.try_evaluate("document.body ? document.body.innerText : ''")?;
+        Some(text.as_str().unwrap_or_default().to_owned())
     }
 
     /// Waits until the page shows this.
@@ -135,7 +158,7 @@ impl Browser {
     pub(crate) fn until(&mut self, wanted: &str) {
         let mut seen = String::new();
         let shown = try_eventually(LIMIT, || {
-            seen = self.text();
+            seen = self.try_text()?;
             seen.contains(wanted).then_some(())
         });
         assert!(shown.is_some(), "no `{wanted}` in:\n{seen}");
@@ -144,7 +167,7 @@ impl Browser {
     /// Waits until a piece of script gives true.
     #[track_caller]
     pub(crate) fn until_true(&mut self, script: &str) {
-        let shown = try_eventually(LIMIT, || (self.evaluate(script) == true).then_some(()));
+        let shown = try_eventually(LIMIT, || (self.try_evaluate(script)? == true).then_some(()));
         assert!(shown.is_some(), "never true: {script}; in:\n{}", self.text());
     }
 
