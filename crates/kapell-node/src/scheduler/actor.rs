@@ -333,8 +333,8 @@ impl Actor {
     /// Hears what backends have said, for as long as what follows from it can be stored soon.
     fn hear_some(&mut self) {
         while !self.syncer.is_busy() && !self.held.is_empty() {
-            let some = self.held.len().min(HEARD_SLICE);
-            for news in self.held.drain(..some).collect::<Vec<_>>() {
+            for _ in 0..HEARD_SLICE {
+                let Some(news) = self.held.pop_front() else { break };
                 self.news(news);
             }
             self.settle();

@@ -81,14 +81,14 @@ impl Slab {
         self.chunks.get_mut(number / CHUNK)?.get_mut(number % CHUNK)
     }
 
-    fn is(&self, there: Numbered, run_id: &RunId) -> bool {
-        let entry = self.slot(there.slot).and_then(|slot| slot.entry.as_ref());
-        there.hash == hash(run_id) && entry.is_some_and(|entry| entry.it.run_id() == run_id)
-    }
-
     /// Finds a run by its id.
     pub(super) fn key(&self, run_id: &RunId) -> Option<Key> {
-        let slot = self.numbers.find(spread(hash(run_id)), |there| self.is(*there, run_id))?.slot;
+        let hash = hash(run_id);
+        let is_of_run =
+            |slot: &Slot| slot.entry.as_ref().is_some_and(|it| it.it.run_id() == run_id);
+        let is_it =
+            |there: &Numbered| there.hash == hash && self.slot(there.slot).is_some_and(is_of_run);
+        let slot = self.numbers.find(spread(hash), is_it)?.slot;
         Some(Key { slot, round: self.slot(slot)?.round })
     }
 
